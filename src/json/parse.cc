@@ -1,0 +1,204 @@
+#include "json/parse.h"
+
+#include <boost/json/basic_parser_impl.hpp>
+#include <unordered_map>
+
+namespace tessera::json {
+namespace {
+
+using boost::json::error_code;
+using boost::json::string_view;
+
+// Keys longer than a Value holds inline and that most objects carry: one immortal copy serves all.
+const Value* shared_key(std::string_view key) {
+  static const std::unordered_map<std::string_view, Value> table = [] {
+    std::unordered_map<std::string_view, Value> made;
+    for (const char* key_text :
+         {"resourceVersion", "creationTimestamp", "deletionTimestamp", "ownerReferences",
+          "lastTransitionTime", "lastProbeTime", "lastHeartbeatTime", "terminationGracePeriodSeconds",
+          "deletionGracePeriodSeconds", "containerStatuses", "initContainerStatuses",
+          "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext",
+          "serviceAccountName", "enableServiceLinks", "preemptionPolicy", "initContainers",
+          "observedGeneration", "holderIdentity", "leaseDurationSeconds", "blockOwnerDeletion",
+          "tolerationSeconds", "priorityClassName", "allocatable", "automountServiceAccountToken",
+          "kubernetes.io/hostname", "kubernetes.io/metadata.name", "ephemeral-storage",
+          "app.kubernetes.io/name", "nvidia.com/gpu.product", "tessera.dev/run-for",
+          "tessera.dev/gpu-milli", "kubelet.kubernetes.io", "fieldsType", "managedFields"}) {
+      made.emplace(key_text, Value::immortal(key_text));
+    }
+    return made;
+  }();
+  const auto it = table.find(key);
+  return it != table.end() ? &it->second : nullptr;
+}
+
+// Builds Values from Boost.JSON's parse events, on explicit stacks.
+struct Handler {
+  static constexpr std::size_t max_object_size = static_cast<std::size_t>(-1);
+  static constexpr std::size_t max_array_size = static_cast<std::size_t>(-1);
+  static constexpr std::size_t max_key_size = static_cast<std::size_t>(-1);
+  static constexpr std::size_t max_string_size = static_cast<std::size_t>(-1);
+
+  struct Frame {
+    bool object;
+    size_t start;  // where its children begin in `values` or `members`
+  };
+
+  std::vector<Value> values;
+  std::vector<Member> members;
+  std::vector<Frame> frames;
+  std::string text;       // the string or key being collected
+  std::string duplicate;  // path of the first duplicate key
+  std::vector<std::string>* duplicates = nullptr;
+
+  std::string path() const {
+    std::string out;
+    size_t depth = 0;
+    for (const Frame& frame : frames) {
+      ++depth;
+      const size_t end = depth < frames.size() && frames[depth].object == frame.object
+                             ? frames[depth].start
+                             : (frame.object ? members.size() : values.size());
+      if (frame.object) {
+        if (end == 0 || end <= frame.start) continue;
+        if (!out.empty()) out += '.';
+        out += members[end - 1].name();
+      } else {
+        out += fmt::format("[{}]", end - frame.start);
+      }
+    }
+    return out;
+  }
+
+  void put(Value v) {
+    if (!frames.empty() && frames.back().object) {
+      members.back().value = std::move(v);
+    } else {
+      values.push_back(std::move(v));
+    }
+  }
+
+  bool on_document_begin(error_code&) { return true; }
+  bool on_document_end(error_code&) { return true; }
+  bool on_object_begin(error_code&) {
+    frames.push_back({true, members.size()});
+    return true;
+  }
+  bool on_object_end(std::size_t, error_code& ec) {
+    const Frame frame = frames.back();
+    std::string twice;
+    Value made = ObjectBuilder::build(std::span(members).subspan(frame.start), &twice);
+    members.resize(frame.start);
+    frames.pop_back();
+    if (!twice.empty()) {
+      std::string at = path();
+      at += (at.empty() ? "" : ".") + twice;
+      if (duplicates == nullptr) {
+        duplicate = at;
+        ec = boost::json::error::syntax;
+        return false;
+      }
+      duplicates->push_back(std::move(at));
+    }
+    put(std::move(made));
+    return true;
+  }
+  bool on_array_begin(error_code&) {
+    frames.push_back({false, values.size()});
+    return true;
+  }
+  bool on_array_end(std::size_t, error_code&) {
+    const Frame frame = frames.back();
+    Value made = array_of(std::span(values).subspan(frame.start));
+    values.resize(frame.start);
+    frames.pop_back();
+    put(std::move(made));
+    return true;
+  }
+  bool on_key_part(string_view s, std::size_t, error_code&) {
+    text.append(s.data(), s.size());
+    return true;
+  }
+  bool on_key(string_view s, std::size_t, error_code&) {
+    text.append(s.data(), s.size());
+    const Value* shared = shared_key(text);
+    members.push_back(Member{shared != nullptr ? *shared : Value(text), Value()});
+    text.clear();
+    return true;
+  }
+  bool on_string_part(string_view s, std::size_t, error_code&) {
+    text.append(s.data(), s.size());
+    return true;
+  }
+  bool on_string(string_view s, std::size_t, error_code&) {
+    text.append(s.data(), s.size());
+    put(Value(text));
+    text.clear();
+    return true;
+  }
+  bool on_number_part(string_view, error_code&) { return true; }
+  bool on_int64(int64_t i, string_view, error_code&) {
+    put(Value(i));
+    return true;
+  }
+  bool on_uint64(uint64_t u, string_view, error_code&) {
+    put(Value(static_cast<double>(u)));
+    return true;
+  }
+  bool on_double(double d, string_view, error_code&) {
+    put(Value(d));
+    return true;
+  }
+  bool on_bool(bool b, error_code&) {
+    put(Value(b));
+    return true;
+  }
+  bool on_null(error_code&) {
+    put(Value());
+    return true;
+  }
+  bool on_comment_part(string_view, error_code&) { return true; }
+  bool on_comment(string_view, error_code&) { return true; }
+};
+
+std::string place(std::string_view text, size_t offset) {
+  size_t line = 1;
+  size_t column = 1;
+  for (size_t i = 0; i < offset && i < text.size(); ++i) {
+    ++column;
+    if (text[i] == '\n') {
+      ++line;
+      column = 1;
+    }
+  }
+  return fmt::format("line {}, column {}", line, column);
+}
+
+}  // namespace
+
+base::Result<Value> parse(std::string_view text, const ParseOptions& options) {
+  if (text.size() > options.bytes_max) {
+    return base::error(base::Code::kTooLarge, "JSON text of {} bytes is over the limit of {}",
+                       text.size(), options.bytes_max);
+  }
+  boost::json::parse_options boost_options;
+  boost_options.max_depth = static_cast<size_t>(options.depth_max);
+  boost::json::basic_parser<Handler> parser(boost_options);
+  parser.handler().duplicates = options.duplicates;
+  error_code ec;
+  const size_t used = parser.write_some(false, text.data(), text.size(), ec);
+  Handler& handler = parser.handler();
+  if (!handler.duplicate.empty()) {
+    return base::error(base::Code::kBadRequest, "{}: key \"{}\" stands twice; keep one",
+                       place(text, used), handler.duplicate);
+  }
+  if (!ec && used < text.size()) ec = boost::json::error::extra_data;
+  if (ec) {
+    const std::string path = handler.path();
+    return base::error(base::Code::kBadRequest, "{}{}{}: not valid JSON: {}", place(text, used),
+                       path.empty() ? "" : ", at ", path, ec.message());
+  }
+  return std::move(handler.values.back());
+}
+
+}  // namespace tessera::json
