@@ -1,0 +1,46 @@
+// HTTP in front of an Api: routes, discovery, OpenAPI, tables, watch streams, authentication, Status bodies.
+//
+// Shape:   Front::handle is an http::Handler. Answers /api, /apis, /openapi, /version, /healthz, /livez, /readyz and the
+//          resource paths; content negotiation for application/json, application/yaml and Table
+//          (application/json;as=Table;v=v1;g=meta.k8s.io).
+// Errors:  every refusal is a Status object as Kubernetes words it.
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "apiserver/api.h"
+#include "http/server.h"
+
+namespace tessera::apiserver {
+
+struct FrontOptions {
+  // Bearer tokens that authenticate, token -> caller; client certificates authenticate by CN and O.
+  std::vector<std::pair<std::string, Caller>> tokens;
+};
+
+class Front {
+ public:
+  Front(Api& api, FrontOptions options);
+  ~Front();
+  void handle(http::Request request, std::shared_ptr<http::Responder> responder);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// The CA, server certificate and admin identity of a data folder, made at first start (mode 0600), renewed when near
+// their end; and the kubeconfig text for the admin.
+struct Pki {
+  std::string ca_certificate_pem;
+  std::string server_certificate_pem;
+  std::string server_key_pem;
+  std::string admin_certificate_pem;
+  std::string admin_key_pem;
+};
+base::Result<Pki> load_or_make_pki(const std::string& dir, const base::Clock& clock);
+std::string kubeconfig(const Pki& pki, const std::string& server_url);
+
+}  // namespace tessera::apiserver

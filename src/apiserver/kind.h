@@ -1,0 +1,101 @@
+// One row of the kinds table: all that the API server knows of a kind.
+//
+// Shape:   a new kind is one Kind value in a kinds_*.cc file; everything else (routes, discovery, OpenAPI, storage, watch,
+//          patches, tables, LocalClient) is made from it.
+// Errors:  validators add causes to a FieldErrors; the server words the Status.
+// Threads: immutable after start.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "json/value.h"
+#include "kube/object.h"
+#include "kube/schema.h"
+
+namespace tessera::apiserver {
+
+// Collects what is wrong with an object, worded as Kubernetes' field.Error (k8s.io/apimachinery/pkg/util/validation/field).
+class FieldErrors {
+ public:
+  void required(std::string field, std::string_view detail = {});
+  void invalid(std::string field, const json::Value& value, std::string_view detail);
+  void not_supported(std::string field, const json::Value& value,
+                     const std::vector<std::string>& supported);
+  void duplicate(std::string field, const json::Value& value);
+  void forbidden(std::string field, std::string_view detail);
+  void not_found(std::string field, const json::Value& value);
+  bool empty() const { return causes_.empty(); }
+  const std::vector<base::Cause>& causes() const { return causes_; }
+
+ private:
+  std::vector<base::Cause> causes_;
+};
+
+struct Column {
+  std::string name;
+  std::string type = "string";  // "string", "integer", "date"
+  std::string format;           // "name" for the first column
+  int priority = 0;             // over 0: only with -o wide
+  std::function<json::Value(const kube::Object&, base::Time now)> cell;
+};
+
+struct Kind {
+  std::string group;
+  std::string version = "v1";
+  std::string kind;      // "Pod"
+  std::string plural;    // "pods"
+  std::string singular;  // "pod"
+  std::vector<std::string> short_names;
+  std::vector<std::string> categories;  // "all"
+  bool namespaced = true;
+  bool status_subresource = false;
+  // spec changes count up metadata.generation
+  bool has_generation = false;
+  // beyond "status": "binding", "eviction", "scale", "ephemeralcontainers", "resize", "log"
+  std::vector<std::string> subresources;
+
+  // Each may be empty. They get the object after normalize() and in this order: defaults, prepare_*, validate*.
+  std::function<void(json::Value& object)> defaults;
+  std::function<void(json::Value& object)> prepare_create;  // e.g. resets status
+  std::function<void(json::Value& object, const json::Value& before)> prepare_update;
+  std::function<void(const json::Value& object, FieldErrors&)> validate;
+  std::function<void(const json::Value& object, const json::Value& before, FieldErrors&)>
+      validate_update;
+  // How metadata.name must look: "dns1123-subdomain" (default), "dns1123-label", "dns1035-label", "path-segment".
+  std::string name_rule = "dns1123-subdomain";
+  // Field selector paths beyond metadata.name and metadata.namespace: "spec.nodeName", "status.phase".
+  std::vector<std::string> selectable_fields;
+  std::vector<Column> columns;  // NAME and AGE are added where empty
+
+  kube::Gvr gvr() const { return {group, version, plural}; }
+  std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  const kube::SchemaType* schema = nullptr;  // set at registration from group, version and kind
+};
+
+// The table. Kinds keep their address for the life of the program.
+class Kinds {
+ public:
+  // All built-in kinds.
+  static const Kinds& builtin();
+
+  void add(Kind kind);
+  const Kind* find(const kube::Gvr& gvr) const;
+  const Kind* find_kind(std::string_view group, std::string_view version,
+                        std::string_view kind) const;
+  const std::vector<const Kind*>& all() const { return all_; }
+
+ private:
+  std::vector<const Kind*> all_;
+};
+
+// Each kinds_*.cc file adds its rows.
+void add_core_kinds(Kinds& kinds);
+void add_apps_kinds(Kinds& kinds);   // Deployment, ReplicaSet
+void add_batch_kinds(Kinds& kinds);  // Job
+void add_other_kinds(Kinds& kinds);  // PriorityClass, Lease
+
+}  // namespace tessera::apiserver

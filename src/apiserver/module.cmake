@@ -1,0 +1,1 @@
+target_link_libraries(${MODULE} PRIVATE sqlite3)

@@ -1,0 +1,23 @@
+// Paths and query strings.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tessera::http {
+
+struct Target {
+  std::vector<std::string> segments;  // decoded, "/api/v1/" -> {"api", "v1"}
+  std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
+};
+
+// Errors: kBadRequest for a bad escape, an empty or a ".." segment.
+base::Result<Target> parse_target(std::string_view target);
+std::string percent_encode(std::string_view text);
+std::string make_query(const std::vector<std::pair<std::string, std::string>>& query);
+
+}  // namespace tessera::http
