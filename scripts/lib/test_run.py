@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -59,7 +60,7 @@ def run(log, command, limit_s, env=None):
 
 def tail(path, lines=40):
     with open(path, encoding='utf-8', errors='replace') as file:
-        return ''.join(file.readlines()[-lines:])
+        return ''.join([line for line in file if not re.match(r'\[\d+/\d+\] ', line)][-lines:])
 
 
 def build(preset, tally, targets=()):
@@ -77,12 +78,12 @@ def build(preset, tally, targets=()):
     return True
 
 
-def read_gtest(path, tally):
-    """Adds the cases of one GoogleTest report; returns how many failed."""
+def read_gtest(path, tally, mark=''):
+    """Adds the cases of one GoogleTest report; returns how many failed. `mark` follows each name."""
     failures = 0
     for suite in xml.parse(path).getroot().iter('testsuite'):
         for case in suite.iter('testcase'):
-            name = f"{suite.get('name')}.{case.get('name')}"
+            name = f"{suite.get('name')}.{case.get('name')}{mark}"
             failure, skipped = case.find('failure'), case.find('skipped')
             if failure is not None:
                 failures += 1
@@ -118,16 +119,17 @@ def ctest(preset, label, tally, timeout_s):
         tally.add(f'ctest {label}', f'status {status} and no report, see {os.path.relpath(log, ROOT)}')
         return
     outcome = {case.get('name'): case.get('status') for case in xml.parse(junit).getroot().iter('testcase')}
+    mark = '' if preset == 'dev' else f' ({preset})'
     for test in tests:
         program = os.path.basename(test.get('command', [''])[0])
         report = os.path.join(reports, 'gtest', program + '.xml')
         failed = outcome.get(test['name']) != 'run'
-        counted = read_gtest(report, tally) if os.path.exists(report) else None
+        counted = read_gtest(report, tally, mark) if os.path.exists(report) else None
         if failed and not counted:  # a crash, a time-out or a sanitizer's report at exit
             say(tail(log, 60))
-            tally.add(f"{test['name']} ({preset})", f'failed outside its cases, see {os.path.relpath(log, ROOT)}')
+            tally.add(test['name'] + mark, f'failed outside its cases, see {os.path.relpath(log, ROOT)}')
         elif counted is None:
-            tally.add(test['name'])
+            tally.add(test['name'] + mark)
 
 
 def unit(tally, built):
