@@ -4,17 +4,18 @@ import argparse
 import concurrent.futures
 import json
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as xml
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LOGS = os.path.join(ROOT, 'build', 'logs')
-JOBS = os.cpu_count() or 2
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import running  # noqa: E402
+from running import JOBS, ROOT, run, say, tail  # noqa: E402
+
 FUZZ_SECONDS = int(os.environ.get('TESSERA_FUZZ_SECONDS', '10'))
 SKIP_STATUS = 77  # of a script in tests/e2e that cannot run here; its last line says why
 
@@ -33,49 +34,18 @@ class Tally:
         self.skipped.append((name, reason))
 
 
-def say(text):
-    print(text, flush=True)
-
-
-def run(log, command, limit_s, env=None):
-    """Runs a command with its output in build/logs; returns (status, log path). Ends the whole process group at the limit."""
-    os.makedirs(LOGS, exist_ok=True)
-    path = os.path.join(LOGS, log + '.log')
-    with open(path, 'wb') as file:
-        child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                                 env={**os.environ, **(env or {})}, start_new_session=True)
-        try:
-            status = child.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            status = 124
-            file.write(f'\nended after {limit_s} s\n'.encode())
-        finally:  # also what the command left running
-            try:
-                os.killpg(child.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            child.wait()
-    return status, path
-
-
-def tail(path, lines=40):
-    with open(path, encoding='utf-8', errors='replace') as file:
-        return ''.join([line for line in file if not re.match(r'\[\d+/\d+\] ', line)][-lines:])
-
-
 def build(preset, tally, targets=()):
     """Configures and builds a preset; True when both worked."""
     started = time.monotonic()
-    target_flags = [f for t in targets for f in ('--target', t)]
-    for step, command in (('configure', ['cmake', '--preset', preset]),
-                          ('build', ['cmake', '--build', '--preset', preset, '-j', str(JOBS), *target_flags])):
-        status, log = run(f'{preset}-{step}', command, 3600)
-        if status:
-            say(tail(log))
-            tally.add(f'{step} {preset}', f'status {status}, see {os.path.relpath(log, ROOT)}')
-            return False
-    say(f'== built {preset} in {time.monotonic() - started:.0f} s')
-    return True
+    problem = running.build(preset, targets)
+    if problem is None:
+        say(f'== built {preset} in {time.monotonic() - started:.0f} s')
+        return True
+    summary, _, output = problem.partition('\n')
+    say(output)
+    name, _, what = summary.partition(': ')
+    tally.add(name, what)
+    return False
 
 
 def read_gtest(path, tally, mark=''):
