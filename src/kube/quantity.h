@@ -4,6 +4,7 @@
 // Shape:   value * 10^scale in 64 bits where it fits, else a big decimal on the side; 24 bytes and
 // a pointer that is null
 //          nearly always. Copies share the side part.
+// Limits:  text of at most 1024 characters. A sum of amounts that differ by more than 1000 digits is the larger one.
 // Units:   what the resource counts (cores, bytes, devices). The finest step is 10^-9; finer values
 // are rounded away from
 //          zero on parsing. Values with a binary suffix are capped at 2^63-1 in magnitude on
@@ -55,6 +56,7 @@ class Quantity {
   Quantity& operator*=(int64_t factor);
   friend Quantity operator+(Quantity a, const Quantity& b) { return a += b; }
   friend Quantity operator-(Quantity a, const Quantity& b) { return a -= b; }
+  friend Quantity operator*(Quantity a, int64_t factor) { return a *= factor; }
   Quantity negated() const;
 
   // By amount alone: "1Ki" == "1024".
