@@ -1,0 +1,132 @@
+#include "kube/strategic_lists.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace tessera::kube::strategic {
+
+using base::Code;
+using base::Result;
+using base::Status;
+using json::Value;
+
+Index::Index(const Value& list, std::string_view key) : key_(key) {
+  for (const Value& item : list.items()) add(key.empty() ? item : item[key]);
+}
+
+int64_t Index::find(const Value& key_value) const {
+  const auto at = at_.find(key_value.dump());
+  return at == at_.end() ? -1 : at->second;
+}
+
+int64_t Index::find_element(const Value& element) const {
+  return find(key_.empty() ? element : element[key_]);
+}
+
+void Index::add(const Value& key_value) {
+  at_.emplace(key_value.dump(), size_++);
+}
+
+Result<bool> elements_are_objects(const Value& a, const Value& b) {
+  size_t objects = 0;
+  for (const Value* list : {&a, &b}) {
+    for (const Value& item : list->items()) {
+      if (item.is_array()) {
+        return base::error(Code::kBadRequest, "a list of lists cannot be merged");
+      }
+      objects += item.is_object() ? 1 : 0;
+    }
+  }
+  if (objects != 0 && objects != a.size() + b.size()) {
+    return base::error(Code::kBadRequest,
+                       "a list of objects and a list of plain values cannot be merged");
+  }
+  return objects != 0;
+}
+
+tl::unexpected<base::Error> no_merge_key(const Value& element, std::string_view key) {
+  return base::error(Code::kBadRequest, "map: {} does not contain declared merge key: {}",
+                     element.dump(), key);
+}
+
+void erase_matching(Value& list, std::string_view key, const Value& key_value) {
+  for (size_t i = list.size(); i-- > 0;) {
+    const Value* found = list.at(i).find(key);
+    if (found != nullptr && *found == key_value) list.erase_at(i);
+  }
+}
+
+void add_missing(const Value& more, Value& list) {
+  Index index(list, {});
+  for (const Value& item : more.items()) {
+    if (index.find(item) >= 0) continue;
+    index.add(item);
+    list.push_back(item);
+  }
+}
+
+Value without(const Value& list, const Value& gone) {
+  const Index index(gone, {});
+  Value out = Value::array();
+  for (const Value& item : list.items()) {
+    if (index.find(item) < 0) out.push_back(item);
+  }
+  return out;
+}
+
+Status check_order(const Value& change, const Value& order, std::string_view key) {
+  if (!key.empty()) {
+    for (const Value& item : order.items()) {
+      if (!item.contains(key)) return no_merge_key(item, key);
+    }
+  }
+  const Index places(order, key);
+  int64_t last = -1;
+  for (const Value& item : change.items()) {
+    if (item.contains("$patch")) continue;
+    if (!key.empty() && !item.contains(key)) return no_merge_key(item, key);
+    const int64_t place = places.find_element(item);
+    if (place < last || place < 0) {
+      return base::error(
+          Code::kBadRequest,
+          "the order in the patch's list does not match its $setElementOrder list at {}",
+          (key.empty() ? item : item[key]).dump());
+    }
+    last = place;
+  }
+  return {};
+}
+
+Result<Value> in_order(const Value& merged, const Value& order, const Value& server,
+                       std::string_view key) {
+  const Index wanted(order, key);
+  const Index had(server, key);
+  struct Item {
+    Value value;
+    int64_t wanted;
+    int64_t had;
+  };
+  std::vector<Item> named;
+  std::vector<Item> others;
+  for (const Value& value : merged.items()) {
+    if (!key.empty() && !value.contains(key)) return no_merge_key(value, key);
+    const int64_t place = wanted.find_element(value);
+    (place >= 0 ? named : others).push_back({value, place, had.find_element(value)});
+  }
+  std::stable_sort(named.begin(), named.end(),
+                   [](const Item& a, const Item& b) { return a.wanted < b.wanted; });
+  Value out = Value::array();
+  out.reserve(merged.size());
+  auto other = others.begin();
+  for (const Item& item : named) {
+    while (other != others.end() && other->had >= 0 && item.had >= 0 && other->had < item.had) {
+      out.push_back((other++)->value);
+    }
+    out.push_back(item.value);
+  }
+  for (; other != others.end(); ++other) out.push_back(other->value);
+  return out;
+}
+
+}  // namespace tessera::kube::strategic
