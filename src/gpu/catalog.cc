@@ -81,8 +81,7 @@ base::Result<const Model*> model_named(std::string_view text) {
   std::string all;
   for (const Model& model : models()) {
     const std::string name = normalise(model.name);
-    std::string& list =
-        !key.empty() && (name.starts_with(key) || key.starts_with(name)) ? near : all;
+    std::string& list = !key.empty() && name.starts_with(key) ? near : all;
     list += fmt::format("{}{}", list.empty() ? "" : ", ", model.name);
   }
   return base::error(base::Code::kNotFound, "no GPU model is called \"{}\"; use one of {}",

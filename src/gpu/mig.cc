@@ -4,51 +4,17 @@
 #include <bit>
 
 #include "base/check.h"
-#include "gpu/mig_name.h"
 
 namespace tessera::gpu {
 namespace {
 
 using base::Code;
 
-constexpr int kCountMax = 64;  // more instances than any board holds; keeps sums small
-
 template <class Visit>
 void each_slot(const MigTable& table, uint64_t slots, Visit visit) {
   for (; slots != 0; slots &= slots - 1) {
     visit(table.slots[static_cast<size_t>(std::countr_zero(slots))]);
   }
-}
-
-// Rules that do not depend on where instances stand. Returns why not, or nothing.
-std::optional<std::string> broken_total(const MigTable& table, const MigCounts& counts) {
-  int compute = 0;
-  int memory = 0;
-  int extended = 0;  // instances with the media extensions, of which a board has one set
-  int users = 0;     // instances with any media engine
-  bool all = false;
-  for (size_t p = 0; p < table.profiles.size(); ++p) {
-    const MigProfile& profile = table.profiles[p];
-    if (counts[p] > profile.instances_max) {
-      return fmt::format("{} instances asked, at most {}", counts[p], profile.instances_max);
-    }
-    compute += counts[p] * profile.compute_slices;
-    memory += counts[p] * profile.memory_slices;
-    if (profile.media != Media::kNone) users += counts[p];
-    if (profile.media == Media::kExtended || profile.media == Media::kAll) extended += counts[p];
-    all = all || (profile.media == Media::kAll && counts[p] > 0);
-  }
-  if (compute > table.compute_slices) {
-    return fmt::format("{} of {} compute slices asked", compute, table.compute_slices);
-  }
-  if (memory > table.memory_slices) {
-    return fmt::format("{} of {} memory slices asked", memory, table.memory_slices);
-  }
-  if (extended > 1) return "only one instance may have the media extensions";
-  if (all && users > 1) {
-    return "an instance with all media engines leaves none for others; take -me profiles beside it";
-  }
-  return std::nullopt;
 }
 
 // Depth-first search over the memory slices: profiles with the largest instances first, each from
@@ -112,22 +78,49 @@ int slot_of(const MigTable& table, int profile, int start) {
   return -1;
 }
 
-std::string profile_list(const MigTable& table) {
-  std::string list;
-  for (const MigProfile& profile : table.profiles) {
-    list += fmt::format("{}{}", list.empty() ? "" : ", ", profile.name);
+}  // namespace
+
+MigRule broken_rule(const MigTable& table, const MigCounts& counts) {
+  using Kind = MigRule::Kind;
+  int compute = 0;
+  int memory = 0;
+  int extended = 0;  // instances with the media extensions, of which a board has one set
+  int users = 0;     // instances with any media engine
+  bool all = false;
+  for (size_t p = 0; p < table.profiles.size(); ++p) {
+    const MigProfile& profile = table.profiles[p];
+    if (counts[p] > profile.instances_max)
+      return {Kind::kInstances, counts[p], profile.instances_max};
+    compute += counts[p] * profile.compute_slices;
+    memory += counts[p] * profile.memory_slices;
+    if (profile.media != Media::kNone) users += counts[p];
+    if (profile.media == Media::kExtended || profile.media == Media::kAll) extended += counts[p];
+    all = all || (profile.media == Media::kAll && counts[p] > 0);
   }
-  return list;
+  if (compute > table.compute_slices) return {Kind::kCompute, compute, table.compute_slices};
+  if (memory > table.memory_slices) return {Kind::kMemory, memory, table.memory_slices};
+  if (extended > 1) return {Kind::kOneExtended, extended, 1};
+  if (all && users > 1) return {Kind::kNoMediaLeft, users, 1};
+  return {};
 }
 
-std::string where(const MigLayout& layout) {
-  std::string text;
-  for (const MigPlacement& place : layout.placements()) {
-    text +=
-        fmt::format("{}{} at {}", text.empty() ? "" : ", ",
-                    layout.table().profiles[static_cast<size_t>(place.profile)].name, place.start);
+std::string to_text(const MigRule& rule) {
+  switch (rule.kind) {
+    case MigRule::Kind::kInstances:
+      return fmt::format("{} instances asked, at most {}", rule.asked, rule.limit);
+    case MigRule::Kind::kCompute:
+      return fmt::format("{} of {} compute slices asked", rule.asked, rule.limit);
+    case MigRule::Kind::kMemory:
+      return fmt::format("{} of {} memory slices asked", rule.asked, rule.limit);
+    case MigRule::Kind::kOneExtended:
+      return "only one instance may have the media extensions";
+    case MigRule::Kind::kNoMediaLeft:
+      return "an instance with all media engines leaves none for others; take -me profiles beside "
+             "it";
+    case MigRule::Kind::kNone:
+      break;
   }
-  return text;
+  return "no start is free in any arrangement of the other instances";
 }
 
 MigCounts sum(const MigCounts& a, const MigCounts& b) {
@@ -136,64 +129,6 @@ MigCounts sum(const MigCounts& a, const MigCounts& b) {
     both[p] = static_cast<uint8_t>(std::min(255, a[p] + b[p]));
   return both;
 }
-
-// Why `more` does not fit, where its last instance is the one too many. kBusy where an empty GPU
-// would take it.
-tl::unexpected<base::Error> refusal(const MigLayout& base, const MigCounts& more,
-                                    std::string_view profile) {
-  const bool never = !fit_counts(MigLayout(base.model()), more);
-  const Code code = never ? Code::kNever : Code::kBusy;
-  const std::string on = never || base.empty() ? "" : fmt::format(" beside {}", where(base));
-  const MigCounts all = never ? more : sum(base.counts(), more);
-  const auto reason = broken_total(base.table(), all);
-  return base::error(
-      code, "{}: does not fit on {}{}: {}", profile, base.model().name, on,
-      reason ? *reason : "no start is free in any arrangement of the other instances");
-}
-
-// The profiles from the largest to the smallest.
-std::vector<uint8_t> by_size(const MigTable& table) {
-  std::vector<uint8_t> order;
-  for (size_t p = 0; p < table.profiles.size(); ++p) order.push_back(static_cast<uint8_t>(p));
-  std::stable_sort(order.begin(), order.end(), [&](uint8_t a, uint8_t b) {
-    const MigProfile& x = table.profiles[a];
-    const MigProfile& y = table.profiles[b];
-    return x.compute_slices != y.compute_slices ? x.compute_slices > y.compute_slices
-                                                : x.memory_slices > y.memory_slices;
-  });
-  return order;
-}
-
-// How many instances of each profile, largest first, could still be added: compared as a list, more
-// is better.
-std::vector<int> room(const MigLayout& layout, std::span<const uint8_t> order) {
-  std::vector<int> left;
-  for (const uint8_t profile : order) {
-    MigCounts more{};
-    int most = 0;
-    while (++more[profile] <= layout.table().profiles[profile].instances_max &&
-           fit_counts(layout, more)) {
-      ++most;
-    }
-    left.push_back(most);
-  }
-  return left;
-}
-
-base::Result<DeviceLayout> plan_device(const DeviceWish& wish) {
-  if (!wish.mig_enabled) {
-    if (!wish.profiles.empty()) {
-      return base::error(Code::kInvalid,
-                         "{}: MIG is off for this device; enable it or leave the profiles out",
-                         wish.profiles.front().profile);
-    }
-    return DeviceLayout{wish.device, std::nullopt};
-  }
-  TS_TRY(MigLayout layout, fit(*wish.model, wish.profiles));
-  return DeviceLayout{wish.device, layout};
-}
-
-}  // namespace
 
 MigLayout::MigLayout(const Model& model) : model_(&model) {
   TS_CHECK(model.mig != nullptr, "{} has no MIG", model.name);
@@ -236,11 +171,14 @@ base::Status MigLayout::add(int profile, int start) {
   const std::string_view name = table().profiles[at.profile].name;
   if ((at.memory_mask & memory_mask()) != 0) {
     return base::error(Code::kBusy, "{}: memory slices {} to {} of {} are taken by {}", name,
-                       at.start, at.start + at.size - 1, model_->name, where(*this));
+                       at.start, at.start + at.size - 1, model_->name, to_text(*this));
   }
   MigCounts more{};
   more[at.profile] = 1;
-  if (broken_total(table(), sum(counts(), more))) return refusal(*this, more, name);
+  if (const MigRule rule = broken_rule(table(), sum(counts(), more))) {
+    return base::error(Code::kBusy, "{}: does not fit on {} beside {}: {}", name, model_->name,
+                       to_text(*this), to_text(rule));
+  }
   slots_ |= uint64_t{1} << slot;
   return {};
 }
@@ -260,7 +198,7 @@ uint32_t MigLayout::free_starts(int profile) const {
   if (profile < 0 || static_cast<size_t>(profile) >= table().profiles.size()) return 0;
   MigCounts more{};
   more[static_cast<size_t>(profile)] = 1;
-  if (broken_total(table(), sum(counts(), more))) return 0;
+  if (broken_rule(table(), sum(counts(), more))) return 0;
   const uint32_t taken = memory_mask();
   uint32_t starts = 0;
   for (const MigSlot& slot : table().slots) {
@@ -270,27 +208,11 @@ uint32_t MigLayout::free_starts(int profile) const {
   return starts;
 }
 
-base::Result<int> profile_index(const Model& model, std::string_view profile) {
-  if (model.mig == nullptr) {
-    return base::error(Code::kNever, "{}: {} cannot be cut by MIG", profile.substr(0, 64),
-                       model.name);
-  }
-  TS_TRY(const ProfileName name, parse_profile_name(profile));
-  const std::string text = to_text(name);
-  const auto& profiles = model.mig->profiles;
-  const auto at = std::ranges::find(profiles, std::string_view(text), &MigProfile::name);
-  if (at == profiles.end()) {
-    return base::error(Code::kNever, "{}: no such profile on {}; it has {}", text, model.name,
-                       profile_list(*model.mig));
-  }
-  return static_cast<int>(at - profiles.begin());
-}
-
 std::optional<MigLayout> fit_counts(const MigLayout& base, const MigCounts& more) {
   for (size_t p = base.table().profiles.size(); p < more.size(); ++p) {
     if (more[p] != 0) return std::nullopt;
   }
-  if (broken_total(base.table(), sum(base.counts(), more))) return std::nullopt;
+  if (broken_rule(base.table(), sum(base.counts(), more))) return std::nullopt;
   const auto found = Search(base.table(), base.memory_mask(), more).run();
   if (!found) return std::nullopt;
   MigLayout layout = base;
@@ -298,92 +220,14 @@ std::optional<MigLayout> fit_counts(const MigLayout& base, const MigCounts& more
   return layout;
 }
 
-base::Result<MigLayout> fit(const MigLayout& base, std::span<const ProfileCount> more) {
-  MigCounts counts{};
-  std::vector<int> indices;
-  for (const ProfileCount& item : more) {
-    TS_TRY(const int profile, profile_index(base.model(), item.profile));
-    const int before = counts[static_cast<size_t>(profile)];
-    if (item.count < 0) {
-      return base::error(Code::kInvalid, "{}: count {} is below zero", item.profile, item.count);
-    }
-    if (item.count > kCountMax || before + item.count > kCountMax) {
-      return base::error(Code::kNever, "{}: does not fit on {}: {} instances asked, at most {}",
-                         item.profile, base.model().name, int64_t{before} + item.count,
-                         base.table().profiles[static_cast<size_t>(profile)].instances_max);
-    }
-    indices.push_back(profile);
-    counts[static_cast<size_t>(profile)] = static_cast<uint8_t>(before + item.count);
+std::string to_text(const MigLayout& layout) {
+  std::string text;
+  for (const MigPlacement& place : layout.placements()) {
+    text +=
+        fmt::format("{}{} at {}", text.empty() ? "" : ", ",
+                    layout.table().profiles[static_cast<size_t>(place.profile)].name, place.start);
   }
-  if (auto layout = fit_counts(base, counts)) return *layout;
-  MigCounts prefix{};
-  for (size_t i = 0; i < more.size(); ++i) {
-    for (int k = 0; k < more[i].count; ++k) {
-      ++prefix[static_cast<size_t>(indices[i])];
-      if (!fit_counts(base, prefix)) return refusal(base, prefix, more[i].profile);
-    }
-  }
-  TS_CHECK(false, "the whole does not fit but each part does");
-}
-
-base::Result<MigLayout> fit(const Model& model, std::span<const ProfileCount> wanted) {
-  if (model.mig == nullptr) {
-    return base::error(Code::kNever, "{} cannot be cut by MIG; take MIG off for it", model.name);
-  }
-  return fit(MigLayout(model), wanted);
-}
-
-base::Result<MigPlacement> best_placement(const MigLayout& layout, int profile) {
-  const MigTable& table = layout.table();
-  if (profile < 0 || static_cast<size_t>(profile) >= table.profiles.size()) {
-    return base::error(Code::kInvalid, "{} has no profile number {}", layout.model().name, profile);
-  }
-  const std::vector<uint8_t> order = by_size(table);
-  const uint32_t starts = layout.free_starts(profile);
-  std::optional<MigPlacement> best;
-  std::vector<int> best_room;
-  for (int start = table.memory_slices - 1; start >= 0; --start) {
-    if ((starts >> start & 1) == 0) continue;
-    MigLayout with = layout;
-    if (!with.add(profile, start)) continue;
-    std::vector<int> left = room(with, order);
-    if (!best || left > best_room) {
-      best =
-          MigPlacement{profile, start, table.profiles[static_cast<size_t>(profile)].memory_slices};
-      best_room = std::move(left);
-    }
-  }
-  if (best) return *best;
-  MigCounts more{};
-  more[static_cast<size_t>(profile)] = 1;
-  return refusal(layout, more, table.profiles[static_cast<size_t>(profile)].name);
-}
-
-base::Result<std::vector<DeviceLayout>> plan_node(std::span<const DeviceWish> wishes) {
-  std::vector<DeviceLayout> layouts;
-  base::Error problem{Code::kInvalid, "", {}};
-  std::vector<int> seen;
-  for (const DeviceWish& wish : wishes) {
-    TS_CHECK(wish.model != nullptr, "device {} has no model", wish.device);
-    base::Result<DeviceLayout> one = plan_device(wish);
-    if (std::ranges::find(seen, wish.device) != seen.end()) {
-      one = base::error(Code::kInvalid, "is named twice; give each device one layout");
-    }
-    seen.push_back(wish.device);
-    if (one) {
-      layouts.push_back(*one);
-      continue;
-    }
-    const std::string message = fmt::format("device {}: {}", wish.device, one.error().message);
-    if (problem.causes.empty()) {
-      problem.code = one.error().code;
-      problem.message = message;
-    }
-    problem.causes.push_back(
-        {"FieldValueInvalid", message, fmt::format("devices[{}]", wish.device)});
-  }
-  if (!problem.causes.empty()) return base::error(std::move(problem));
-  return layouts;
+  return text;
 }
 
 }  // namespace tessera::gpu

@@ -30,6 +30,8 @@ inline constexpr size_t kMigProfilesMax = 16;
 
 // Instances of each profile, by its index in MigTable::profiles.
 using MigCounts = std::array<uint8_t, kMigProfilesMax>;
+// Sums stop at 255.
+MigCounts sum(const MigCounts& a, const MigCounts& b);
 
 struct ProfileCount {
   std::string profile;
@@ -42,6 +44,18 @@ struct MigPlacement {
   int size = 0;
   bool operator==(const MigPlacement&) const = default;
 };
+
+// A rule of a board that a multiset of instances breaks, wherever they would stand.
+struct MigRule {
+  enum class Kind : uint8_t { kNone, kInstances, kCompute, kMemory, kOneExtended, kNoMediaLeft };
+  Kind kind = Kind::kNone;
+  int asked = 0;
+  int limit = 0;
+  explicit operator bool() const { return kind != Kind::kNone; }
+};
+
+MigRule broken_rule(const MigTable& table, const MigCounts& counts);
+std::string to_text(const MigRule& rule);
 
 class MigLayout {
  public:
@@ -58,7 +72,7 @@ class MigLayout {
   MigCounts counts() const;
   std::vector<MigPlacement> placements() const;  // by start
 
-  // kInvalid where the profile has no such start; kBusy or kNever where the instance breaks a rule.
+  // kInvalid where the profile has no such start; kBusy where the instance breaks a rule.
   base::Status add(int profile, int start);
   // kNotFound where no such instance stands there.
   base::Status remove(int profile, int start);
@@ -72,6 +86,9 @@ class MigLayout {
   const Model* model_;
   uint64_t slots_ = 0;
 };
+
+// "2g.10gb at 0, 3g.20gb at 4".
+std::string to_text(const MigLayout& layout);
 
 // Index of a profile by its name; kNever with the names there are where the model lacks it.
 base::Result<int> profile_index(const Model& model, std::string_view profile);

@@ -9,3 +9,5 @@ add_custom_command(
   COMMENT "Generating the GPU tables"
   VERBATIM)
 target_sources(${MODULE} PRIVATE ${gpu_tables})
+add_test(NAME gpu_data COMMAND ${Python3_EXECUTABLE} -B ${dir}/data/generate_test.py)
+set_tests_properties(gpu_data PROPERTIES LABELS unit)
