@@ -13,7 +13,7 @@ using Big = boost::multiprecision::cpp_int;
 using Format = Quantity::Format;
 
 constexpr int kNano = -9;
-constexpr int kDigitsInt64 = 18;       // any number of so many digits fits
+constexpr int kDigitsInt64 = 18;        // any number of so many digits fits
 constexpr int64_t kDigitsApart = 1000;  // of summands that are added exactly
 constexpr size_t kTextMax = 1024;
 
@@ -200,20 +200,22 @@ base::Result<Quantity> Quantity::parse(std::string_view text) {
   std::string digits = parts.whole.empty() ? "0" : std::string(parts.whole);
   digits += parts.fraction;
 
-  // Kubernetes keeps the text of numbers that it reads in 64 bits and takes for canonical; so must we.
+  // Kubernetes keeps the text of numbers that it reads in 64 bits and takes for canonical; so must
+  // we.
   const bool binary = unit->format == Format::kBinarySi;
   const int64_t scale = (binary ? 0 : unit->exponent) - fraction_digits;
-  const int64_t room = binary ? (fraction_digits > 0 ? -1 : kDigitsInt64 - 4 - whole_digits -
-                                                                unit->exponent * 3 / 10)
-                              : kDigitsInt64 - whole_digits - fraction_digits;
+  const int64_t room =
+      binary
+          ? (fraction_digits > 0 ? -1 : kDigitsInt64 - 4 - whole_digits - unit->exponent * 3 / 10)
+          : kDigitsInt64 - whole_digits - fraction_digits;
   int64_t value = 0;
   if (room >= 0 && scale >= kNano) {
     std::from_chars(digits.data(), digits.data() + digits.size(), value);
     const int64_t factor = binary ? int64_t{1} << unit->exponent : 1;
     int64_t product = 0;
     if (!__builtin_mul_overflow(value, factor, &product)) {
-      Quantity out = scaled(parts.negative ? -product : product, static_cast<int>(scale),
-                            unit->format);
+      Quantity out =
+          scaled(parts.negative ? -product : product, static_cast<int>(scale), unit->format);
       const bool keeps = binary ? (value & 7) != 0
                                 : scale % 3 == 0 && digits[0] != '0' && !digits.ends_with("000");
       if (keeps && out.to_string() != text) {
@@ -270,7 +272,8 @@ std::string Quantity::to_string() const {
     n.scale = 18;
   }
   for (const Suffix& known : kSuffixes) {
-    if (known.base == 10 && known.exponent == n.scale) return n.value.str() + std::string(known.text);
+    if (known.base == 10 && known.exponent == n.scale)
+      return n.value.str() + std::string(known.text);
   }
   return n.value.str() + fmt::format("e{}", n.scale);
 }

@@ -112,8 +112,8 @@ TEST(Quantity, Sums_of_whole_numbers_are_those_of_integers) {
 
 TEST(Quantity, Text_reads_back_to_the_same_amount) {
   rc::check([](int64_t mantissa, uint8_t suffix) {
-    static const char* const kAll[] = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E",
-                                       "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e7", "E-5"};
+    static const char* const kAll[] = {"n", "u",  "m",  "",   "k",  "M",  "G",  "T",  "P",
+                                       "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e7", "E-5"};
     const Quantity x = Quantity::parse(std::to_string(mantissa) + kAll[suffix % 18]).value();
     const Quantity y = Quantity::parse(x.to_string()).value();
     RC_ASSERT(x == y);

@@ -24,7 +24,7 @@ Reasons check_label_value(std::string_view text);
 Reasons check_config_map_key(std::string_view text);  // keys of ConfigMap and Secret data
 Reasons check_path_segment(
     std::string_view text);  // names of roles: anything that fits into a URL path
-Reasons check_c_identifier_env(std::string_view text);  // names of environment variables
+Reasons check_env_name(std::string_view text);  // names of environment variables
 Reasons check_port_name(std::string_view text);
 
 // Each adds causes such as {"FieldValueInvalid", "Invalid value: \"A\": a lowercase RFC 1123 ...",
