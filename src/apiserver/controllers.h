@@ -1,0 +1,35 @@
+// The built-in controllers of the embedded cluster: what kube-controller-manager does there.
+//
+// Shape:   Job, ReplicaSet, Deployment, garbage collector, namespace, node lifecycle, service account. Each computes its
+//          plan from informers as a pure function and carries it out through the client; all can be killed between any two
+//          steps and started again.
+// Errors:  API errors are retried with back-off and never end a controller.
+// Threads: everything on the executor given, which must be the client's.
+// Source:  Kubernetes 1.36 controller semantics (see each controller's file).
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/random.h"
+#include "kube/client.h"
+
+namespace tessera::apiserver {
+
+class Controllers {
+ public:
+  struct Options {
+    base::Duration node_grace = base::seconds(50);  // without a renewed lease a node is not ready
+  };
+  Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
+              base::Random random, Options options);
+  ~Controllers();
+  void start();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,335 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/log.h"
+#include "kube/events.h"
+#include "kube/informer.h"
+#include "scheduler/core/scheduler.h"
+#include "scheduler/mirror.h"
+#include "scheduler/queue.h"
+
+namespace tessera::scheduler {
+namespace {
+
+using base::Code;
+using base::Duration;
+using json::Value;
+using kube::Object;
+
+constexpr Duration kBackOffFirst = base::seconds(1);
+constexpr Duration kBackOffMax = base::seconds(10);
+
+Duration back_off(int failures) {
+  Duration wait = kBackOffFirst;
+  for (int i = 1; i < failures && wait < kBackOffMax; ++i) wait = wait * 2;
+  return std::min(wait, kBackOffMax);
+}
+
+bool finished(const Object& pod) {
+  const std::string_view phase = pod.get("status", "phase").as_string();
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+}  // namespace
+
+struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
+  State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Options o)
+      : client(c), executor(e), clock(k), random(r), options(std::move(o)),
+        decider({.policy = options.policy, .mix = {}, .seed = random.next(), .cached = true}),
+        recorder(c, k, random.fork(), "tessera-scheduler") {}
+
+  void start();
+  void on_pod(const Object& before, const Object& after);
+  bool ours(const Object& pod) const;
+  void enqueue(const std::string& key, Tracked& pod);
+  void wake();
+  void request_cycle();
+  void cycle();
+  void attempt(const std::string& key);
+  void place(const std::string& key, Tracked& pod, const core::Placement& placement);
+  void no_place(const std::string& key, Tracked& pod);
+  void tell(Tracked& pod, const std::string& why);
+  void bind(const std::string& key, Tracked& pod, const core::Placement& placement);
+  void bind_done(const std::string& key, const std::string& uid, const kube::Reply& reply);
+  void settle(const std::string& key, const std::string& uid, Duration wait);
+  void settled(const std::string& key, const std::string& uid, Duration wait, const kube::Reply& reply);
+  void give_up(const std::string& key, Tracked& pod);
+
+  template <class F>
+  void after(Duration delay, F task) {
+    executor.post_after(delay, [weak = weak_from_this(), task = std::move(task)] {
+      if (auto self = weak.lock()) task(*self);
+    });
+  }
+
+  kube::Client& client;
+  base::Executor& executor;
+  const base::Clock& clock;
+  base::Random random;
+  Options options;
+  core::Scheduler decider;
+  kube::EventRecorder recorder;
+  Mirror mirror;
+  WaitingQueue queue;
+  std::unique_ptr<kube::Informer> nodes;
+  std::unique_ptr<kube::Informer> pods;
+  bool cycle_posted = false;
+  size_t binds_in_flight = 0;
+  Stats counts;
+};
+
+void Scheduler::State::start() {
+  auto informer = [&](const char* resource, auto on_change) {
+    kube::Informer::Options what;
+    what.gvr = kube::core_v1(resource);
+    kube::Informer::Handlers handlers;
+    handlers.on_change = std::move(on_change);
+    handlers.on_synced = [weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->request_cycle();
+    };
+    auto made = std::make_unique<kube::Informer>(client, executor, random.fork(), what, handlers);
+    made->start();
+    return made;
+  };
+  nodes = informer("nodes", [weak = weak_from_this()](const Object& before, const Object& after) {
+    auto self = weak.lock();
+    if (self && self->mirror.on_node(before, after)) self->wake();
+  });
+  pods = informer("pods", [weak = weak_from_this()](const Object& before, const Object& after) {
+    if (auto self = weak.lock()) self->on_pod(before, after);
+  });
+}
+
+bool Scheduler::State::ours(const Object& pod) const {
+  const std::string_view name = pod.get("spec", "schedulerName").as_string();
+  return std::ranges::find(options.names, name) != options.names.end();
+}
+
+void Scheduler::State::on_pod(const Object& before, const Object& after) {
+  const std::string key = (after ? after : before).key();
+  Tracked* known = mirror.find(key);
+  const bool replaced = known != nullptr && after && known->uid != after.uid();
+  if (!after || finished(after) || replaced) {
+    queue.remove(key);
+    if (mirror.forget(key)) wake();
+    if (!after || finished(after)) return;
+  }
+  const std::string node(after.get("spec", "nodeName").as_string());
+  if (node.empty() && !ours(after)) return;
+  Tracked& pod = mirror.track(after);
+  if (!node.empty()) {
+    queue.remove(key);
+    // Only the first sight of a binding, and changed annotations, change what is charged.
+    const bool news = pod.node_name != node || !pod.placed ||
+                      !(before && before.metadata()["annotations"] == after.metadata()["annotations"]);
+    if (news) mirror.confirm(pod, node);
+    return;
+  }
+  if (pod.placed) return;  // assumed: its bind is on the way
+  if (after.deleting() || !after.get("spec", "schedulingGates").empty()) {
+    queue.remove(key);
+    return;
+  }
+  const bool changed = !before || !(before["spec"] == after["spec"]) ||
+                       !(before.metadata()["annotations"] == after.metadata()["annotations"]) ||
+                       !(before.metadata()["labels"] == after.metadata()["labels"]);
+  if (!changed) return;
+  if (pod.request && (!before || replaced)) decider.observe(pod.request->shape);
+  enqueue(key, pod);
+}
+
+void Scheduler::State::enqueue(const std::string& key, Tracked& pod) {
+  queue.add(key, pod.request ? pod.request->priority : 0, pod.arrival);
+  request_cycle();
+}
+
+void Scheduler::State::wake() {
+  if (queue.wake()) request_cycle();
+}
+
+void Scheduler::State::request_cycle() {
+  const bool ready = nodes && pods && nodes->synced() && pods->synced();
+  if (cycle_posted || !ready || queue.active() == 0) return;
+  cycle_posted = true;
+  after(Duration{}, [](State& s) { s.cycle(); });
+}
+
+void Scheduler::State::cycle() {
+  cycle_posted = false;
+  for (size_t i = 0; i < options.pods_per_cycle && binds_in_flight < options.binds_in_flight_max; ++i) {
+    const auto key = queue.pop();
+    if (!key) return;
+    attempt(*key);
+  }
+  if (binds_in_flight < options.binds_in_flight_max) request_cycle();
+}
+
+void Scheduler::State::attempt(const std::string& key) {
+  Tracked* pod = mirror.find(key);
+  if (pod == nullptr || pod->placed) return;
+  if (!pod->request) {
+    tell(*pod, pod->problem);
+    return queue.park(key, 0, pod->arrival);
+  }
+  const auto placement = decider.place(mirror.cluster(), *pod->request);
+  if (placement) return place(key, *pod, *placement);
+  no_place(key, *pod);
+}
+
+void Scheduler::State::place(const std::string& key, Tracked& pod, const core::Placement& placement) {
+  mirror.assume(pod, placement);
+  bind(key, pod, placement);
+}
+
+// The reason is worked out and written only now and then: with thousands waiting it costs more than the decision.
+void Scheduler::State::no_place(const std::string& key, Tracked& pod) {
+  queue.park(key, pod.request->priority, pod.arrival);
+  if (clock.now() - pod.told_at < options.explain_period) return;
+  const core::Verdict verdict = core::explain(mirror.cluster(), *pod.request);
+  std::string why = verdict.message(mirror.cluster().names());
+  const std::string nearest = verdict.nearest_text(mirror.cluster());
+  if (!nearest.empty()) why += " " + nearest + ".";
+  tell(pod, why);
+}
+
+void Scheduler::State::tell(Tracked& pod, const std::string& why) {
+  const base::Time now = clock.now();
+  if (pod.told == why || now - pod.told_at < options.explain_period) return;
+  pod.told = why;
+  pod.told_at = now;
+  kube::Request request;
+  request.verb = kube::Verb::kPatch;
+  request.gvr = kube::core_v1("pods");
+  request.ns = pod.object.ns();
+  request.name = pod.object.name();
+  request.subresource = "status";
+  request.patch_type = kube::PatchType::kStrategic;
+  request.body = Value::object(
+      {{"metadata", Value::object({{"uid", pod.uid}})},
+       {"status",
+        Value::object({{"conditions", Value::array({Value::object(
+                                          {{"type", "PodScheduled"},
+                                           {"status", "False"},
+                                           {"reason", "Unschedulable"},
+                                           {"message", why},
+                                           {"lastProbeTime", Value()},
+                                           {"lastTransitionTime", base::to_rfc3339(now)}})})}})}});
+  client.call(std::move(request), [weak = weak_from_this(), key = pod.object.key(), uid = pod.uid](
+                                      const kube::Reply& reply) {
+    auto self = weak.lock();
+    if (!self || reply) return;
+    Tracked* again = self->mirror.find(key);
+    if (again != nullptr && again->uid == uid) again->told.clear();  // written at the next attempt
+  });
+  if (options.events) recorder.warning(pod.object, "FailedScheduling", why);
+}
+
+void Scheduler::State::bind(const std::string& key, Tracked& pod, const core::Placement& placement) {
+  const std::string node(mirror.node_name(placement.node));
+  Value annotations = Value::object();
+  for (const auto& [name, value] :
+       binding_annotations(placement, mirror.node(placement.node), *pod.request)) {
+    annotations.set(name, value);
+  }
+  kube::Request request;
+  request.verb = kube::Verb::kCreate;
+  request.gvr = kube::core_v1("pods");
+  request.ns = pod.object.ns();
+  request.name = pod.object.name();
+  request.subresource = "binding";
+  request.body = Value::object(
+      {{"apiVersion", "v1"},
+       {"kind", "Binding"},
+       {"metadata", Value::object({{"name", pod.object.name()},
+                                   {"namespace", pod.object.ns()},
+                                   {"uid", pod.uid},
+                                   {"annotations", std::move(annotations)}})},
+       {"target", Value::object({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}})}});
+  ++binds_in_flight;
+  client.call(std::move(request),
+              [weak = weak_from_this(), key, uid = pod.uid](const kube::Reply& reply) {
+                if (auto self = weak.lock()) self->bind_done(key, uid, reply);
+              });
+}
+
+void Scheduler::State::bind_done(const std::string& key, const std::string& uid,
+                                 const kube::Reply& reply) {
+  --binds_in_flight;
+  request_cycle();
+  counts.bound += reply ? 1 : 0;
+  counts.bind_errors += reply ? 0 : 1;
+  Tracked* pod = mirror.find(key);
+  if (pod == nullptr || pod->uid != uid) return;
+  if (reply) {
+    pod->failures = 0;
+    if (options.events) {
+      const std::string_view node =
+          pod->placed ? mirror.node_name(pod->node) : std::string_view(pod->node_name);
+      recorder.normal(pod->object, "Scheduled",
+                      fmt::format("Successfully assigned {} to {}", key, node));
+    }
+    return;
+  }
+  base::log_debug("bind failed pod={} reason=\"{}\"", key, reply.error().message);
+  // The bind may have happened all the same: the place is kept until the API says.
+  settle(key, uid, kBackOffFirst);
+}
+
+void Scheduler::State::settle(const std::string& key, const std::string& uid, Duration wait) {
+  const size_t slash = key.find('/');
+  client.get(kube::core_v1("pods"), key.substr(0, slash), key.substr(slash + 1),
+             [weak = weak_from_this(), key, uid, wait](const kube::Reply& reply) {
+               if (auto self = weak.lock()) self->settled(key, uid, wait, reply);
+             });
+}
+
+void Scheduler::State::settled(const std::string& key, const std::string& uid, Duration wait,
+                               const kube::Reply& reply) {
+  Tracked* pod = mirror.find(key);
+  if (pod == nullptr || pod->uid != uid || !pod->assumed) return;
+  if (!reply && reply.error().code != Code::kNotFound) {
+    return after(wait, [key, uid, wait](State& s) {
+      s.settle(key, uid, std::min(wait * 2, kBackOffMax));
+    });
+  }
+  if (!reply || Object(*reply).uid() != uid) return give_up(key, *pod);
+  const std::string node(Object(*reply).get("spec", "nodeName").as_string());
+  if (node.empty()) return give_up(key, *pod);
+  pod->object = Object(*reply);
+  mirror.confirm(*pod, node);
+}
+
+// Not bound after all: the place is free again and the pod waits its turn.
+void Scheduler::State::give_up(const std::string& key, Tracked& pod) {
+  mirror.release(pod);
+  wake();
+  after(back_off(++pod.failures), [key, uid = pod.uid](State& s) {
+    Tracked* again = s.mirror.find(key);
+    if (again != nullptr && again->uid == uid && !again->placed && !again->object.deleting()) {
+      s.enqueue(key, *again);
+    }
+  });
+}
+
+Scheduler::Scheduler(kube::Client& client, base::Executor& executor, const base::Clock& clock,
+                     base::Random random, Options options)
+    : state_(std::make_shared<State>(client, executor, clock, random, std::move(options))) {}
+
+Scheduler::~Scheduler() = default;
+
+void Scheduler::start() {
+  state_->executor.post([state = state_] { state->start(); });
+}
+
+Scheduler::Stats Scheduler::stats() const {
+  Stats out = state_->counts;
+  out.waiting = state_->queue.active();
+  out.parked = state_->queue.parked();
+  out.assumed = state_->mirror.assumed();
+  out.nodes = state_->mirror.nodes();
+  return out;
+}
+
+}  // namespace tessera::scheduler

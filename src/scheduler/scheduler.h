@@ -1,0 +1,56 @@
+// The scheduler as a Kubernetes component: mirrors nodes and pods into the core, decides, binds, and says why a pod waits.
+//
+// Shape:   two informers feed a core::Cluster by the piece. A cycle takes waiting pods by priority and arrival, asks the
+//          core, assumes the placement at once and binds it; a bind that fails or is in doubt is settled by reading the
+//          pod before anything is given away again. Serves pods whose schedulerName is listed in Options.
+// Errors:  API errors are retried with back-off and never end it.
+// Threads: everything on the executor given, which must be the client's.
+// Source:  kube-scheduler (conditions, events and their wording).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/random.h"
+#include "kube/client.h"
+#include "scheduler/core/policy.h"
+
+namespace tessera::scheduler {
+
+class Scheduler {
+ public:
+  struct Options {
+    std::vector<std::string> names = {"tessera"};  // schedulerName values served
+    core::Policy policy = core::Policy::kFgd;
+    size_t pods_per_cycle = 64;
+    size_t binds_in_flight_max = 512;
+    base::Duration explain_period = base::seconds(10);  // how often one pod's reason is written anew
+    bool events = true;
+  };
+
+  Scheduler(kube::Client& client, base::Executor& executor, const base::Clock& clock,
+            base::Random random, Options options);
+  ~Scheduler();
+  void start();
+
+  struct Stats {
+    uint64_t bound = 0;        // acknowledged binds
+    uint64_t bind_errors = 0;
+    size_t waiting = 0;        // to be tried now
+    size_t parked = 0;         // tried, no place
+    size_t assumed = 0;        // placed, not yet seen bound
+    size_t nodes = 0;
+  };
+  // On the executor only.
+  Stats stats() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tessera::scheduler

@@ -1,0 +1,403 @@
+#include "sim/kubelet.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "kube/informer.h"
+#include "kube/pod.h"
+#include "kube/pod_resources.h"
+#include "sim/kubelet_node.h"
+
+namespace tessera::sim {
+namespace {
+
+using base::Code;
+using base::Duration;
+using base::Time;
+using json::Value;
+using kube::Object;
+
+constexpr Duration kRetryFirst = base::millis(200);
+constexpr Duration kRetryMax = base::seconds(10);
+
+}  // namespace
+
+// One pod on one node, from binding to the end of its object.
+struct PodEntry {
+  Object object;  // newest seen
+  std::optional<PodRun> run;
+  size_t node = 0;
+  uint64_t reported = 0;        // revision of the last status that the API took
+  bool writing = false;
+  bool holds = false;           // counted on the node
+  bool released = false;
+  bool removing = false;
+  Time timer{INT64_MAX};        // when the next step is due
+  Duration retry = kRetryFirst;
+  std::string uid;
+};
+
+struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
+  State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Fleet f, Options o)
+      : client(c), executor(e), clock(k), random(r), options(o) {
+    for (size_t i = 0; i < f.nodes.size(); ++i) {
+      by_name.emplace(f.nodes[i].name, i);
+      nodes.emplace_back(std::move(f.nodes[i]), i);
+    }
+  }
+
+  void register_node(size_t index, Duration retry);
+  void create_lease(size_t index);
+  void renew_lease(size_t index);
+  void heartbeat(size_t index);
+  void report_devices(size_t index);
+  void report_health(size_t index);
+  void on_pod(const Object& before, const Object& after);
+  void sync(const std::string& key);
+  void accept(PodEntry& entry, Time now);
+  void schedule(const std::string& key, PodEntry& entry, std::optional<Time> due);
+  void report(const std::string& key);
+  void reported(const std::string& key, const std::string& uid, uint64_t revision, kube::Reply reply);
+  void remove(const std::string& key);
+  void release(PodEntry& entry);
+  bool alive(size_t node) const { return !nodes[node].failed; }
+
+  // Runs on the executor unless the kubelets are gone by then.
+  template <class F>
+  void after(Duration delay, F task) {
+    executor.post_after(delay, [weak = weak_from_this(), task = std::move(task)] {
+      if (auto self = weak.lock()) task(*self);
+    });
+  }
+
+  kube::Client& client;
+  base::Executor& executor;
+  const base::Clock& clock;
+  base::Random random;
+  Options options;
+  std::vector<KubeletNode> nodes;
+  std::unordered_map<std::string_view, size_t> by_name;
+  std::unique_ptr<kube::Informer> informer;
+  std::unordered_map<std::string, PodEntry> pods;
+  size_t registered = 0;
+};
+
+// ---- nodes
+
+void Kubelets::State::register_node(size_t index, Duration retry) {
+  KubeletNode& node = nodes[index];
+  node.ready_since = clock.now();
+  auto weak = weak_from_this();
+  client.create(kube::core_v1("nodes"), {}, node_object(node.spec, clock.now()),
+                [weak, index, retry](kube::Reply reply) {
+                  auto self = weak.lock();
+                  if (!self) return;
+                  if (!reply && reply.error().code != Code::kAlreadyExists) {
+                    self->after(retry, [index, retry](State& s) {
+                      s.register_node(index, std::min(retry * 2, kRetryMax));
+                    });
+                    return;
+                  }
+                  ++self->registered;
+                  if (!reply) self->report_devices(index);  // a node of an earlier run
+                  if (!self->options.leases) return;
+                  self->create_lease(index);
+                });
+}
+
+void Kubelets::State::create_lease(size_t index) {
+  auto weak = weak_from_this();
+  client.create({"coordination.k8s.io", "v1", "leases"}, "kube-node-lease",
+                nodes[index].lease(options.lease_duration, clock.now()),
+                [weak, index](kube::Reply reply) {
+                  auto self = weak.lock();
+                  if (!self) return;
+                  if (!reply && reply.error().code != Code::kAlreadyExists) {
+                    self->after(kRetryFirst, [index](State& s) { s.create_lease(index); });
+                    return;
+                  }
+                  // Spread over the period, so that a thousand nodes do not write at the same moment.
+                  const auto spread = [&](Duration d) {
+                    return base::nanos(static_cast<int64_t>(self->random.below(
+                        static_cast<uint64_t>(d.ns))));
+                  };
+                  self->after(spread(self->options.lease_period),
+                              [index](State& s) { s.renew_lease(index); });
+                  self->after(spread(self->options.heartbeat_period),
+                              [index](State& s) { s.heartbeat(index); });
+                });
+}
+
+void Kubelets::State::renew_lease(size_t index) {
+  if (alive(index)) {
+    client.merge_patch({"coordination.k8s.io", "v1", "leases"}, "kube-node-lease",
+                       nodes[index].spec.name,
+                       Value::object({{"spec", Value::object({{"renewTime", base::to_rfc3339_micro(
+                                                                                clock.now())}})}}),
+                       [](const kube::Reply&) {});  // the next renewal is the retry
+  }
+  after(options.lease_period, [index](State& s) { s.renew_lease(index); });
+}
+
+void Kubelets::State::heartbeat(size_t index) {
+  if (alive(index)) report_devices(index);
+  after(options.heartbeat_period, [index](State& s) { s.heartbeat(index); });
+}
+
+void Kubelets::State::report_devices(size_t index) {
+  auto weak = weak_from_this();
+  client.merge_patch(kube::core_v1("nodes"), {}, nodes[index].spec.name,
+                     nodes[index].status_patch(clock.now()),
+                     [weak, index](kube::Reply reply) {
+                       auto self = weak.lock();
+                       if (!self || reply || !self->alive(index)) return;
+                       self->after(base::seconds(1), [index](State& s) {
+                         if (s.alive(index)) s.report_devices(index);
+                       });
+                     },
+                     "status");
+}
+
+// Which devices are sick goes first, so that nobody who sees the smaller allocatable has to guess.
+void Kubelets::State::report_health(size_t index) {
+  client.merge_patch(kube::core_v1("nodes"), {}, nodes[index].spec.name, nodes[index].health_patch(),
+                     [weak = weak_from_this(), index](kube::Reply reply) {
+                       auto self = weak.lock();
+                       if (!self || !self->alive(index)) return;
+                       if (reply) return self->report_devices(index);
+                       self->after(base::seconds(1), [index](State& s) {
+                         if (s.alive(index)) s.report_health(index);
+                       });
+                     });
+}
+
+// ---- pods
+
+void Kubelets::State::on_pod(const Object& before, const Object& after_change) {
+  const Object& any = after_change ? after_change : before;
+  const std::string key = any.key();
+  const auto it = pods.find(key);
+  if (!after_change) {
+    if (it == pods.end()) return;
+    release(it->second);
+    pods.erase(it);
+    return;
+  }
+  const auto node = by_name.find(after_change.get("spec", "nodeName").as_string());
+  if (node == by_name.end()) return;
+  if (it != pods.end() && it->second.uid != after_change.uid()) {
+    release(it->second);  // deleted and made anew between two events
+    pods.erase(it);
+  }
+  PodEntry& entry = pods[key];
+  entry.object = after_change;
+  entry.node = node->second;
+  entry.uid = after_change.uid();
+  sync(key);
+}
+
+// Refuses or takes a pod that is new on its node.
+void Kubelets::State::accept(PodEntry& entry, Time now) {
+  const std::string_view phase = entry.object.get("status", "phase").as_string();
+  auto pod = kube::decode_pod(entry.object);
+  auto run = pod ? PodRun::make(*pod, options.times) : base::Result<PodRun>(tl::unexpect, pod.error());
+  if (!run) {
+    kube::Pod bare;
+    bare.containers.push_back({});
+    entry.run = *PodRun::make(bare, options.times);
+    entry.run->reject("InvalidPod", run.error().message, now);
+    return;
+  }
+  entry.run = std::move(*run);
+  if (phase == "Succeeded" || phase == "Failed") {
+    entry.released = true;  // finished before this kubelet started
+    entry.run->reject("", "", now);
+    entry.reported = entry.run->revision();
+    return;
+  }
+  KubeletNode& node = nodes[entry.node];
+  auto devices = node.admit(entry.uid, kube::pod_requests(*pod), entry.run->ask());
+  if (!devices) {
+    const auto& [reason, message] = devices.error();
+    entry.run->reject(reason, message, now);
+    entry.released = true;
+    return;
+  }
+  entry.holds = true;
+  entry.run->admit(std::move(*devices), node.next_pod_ip(), node.ip(), now);
+}
+
+void Kubelets::State::sync(const std::string& key) {
+  const auto it = pods.find(key);
+  if (it == pods.end() || !alive(it->second.node)) return;
+  PodEntry& entry = it->second;
+  const Time now = clock.now();
+  if (!entry.run) accept(entry, now);
+  if (entry.object.deleting() && !entry.run->stopping() && !entry.run->over()) {
+    entry.run->stop(base::seconds(entry.object.metadata()["deletionGracePeriodSeconds"].as_int(30)),
+                    now);
+  }
+  const std::optional<Time> next = entry.run->step(now);
+  if (entry.run->over()) release(entry);
+  schedule(key, entry, next);
+  if (entry.run->revision() != entry.reported) {
+    report(key);
+  } else if (entry.run->over() && entry.object.deleting()) {
+    remove(key);
+  }
+}
+
+void Kubelets::State::schedule(const std::string& key, PodEntry& entry, std::optional<Time> due) {
+  if (!due || entry.timer == *due) return;
+  entry.timer = *due;
+  const Duration wait = *due - clock.now();
+  after(wait, [key, uid = entry.uid, at = *due](State& s) {
+    const auto it = s.pods.find(key);
+    if (it == s.pods.end() || it->second.uid != uid || it->second.timer != at) return;
+    it->second.timer = Time{INT64_MAX};
+    s.sync(key);
+  });
+}
+
+void Kubelets::State::report(const std::string& key) {
+  PodEntry& entry = pods.at(key);
+  if (entry.writing) return;
+  entry.writing = true;
+  const uint64_t revision = entry.run->revision();
+  Value patch = Value::object({{"metadata", Value::object({{"uid", entry.uid}})},
+                               {"status", entry.run->status(entry.object)}});
+  client.merge_patch(kube::core_v1("pods"), std::string(entry.object.ns()),
+                     std::string(entry.object.name()), std::move(patch),
+                     [weak = weak_from_this(), key, uid = entry.uid, revision](kube::Reply reply) {
+                       if (auto self = weak.lock()) self->reported(key, uid, revision, std::move(reply));
+                     },
+                     "status");
+}
+
+void Kubelets::State::reported(const std::string& key, const std::string& uid, uint64_t revision,
+                               kube::Reply reply) {
+  const auto it = pods.find(key);
+  if (it == pods.end() || it->second.uid != uid) return;
+  PodEntry& entry = it->second;
+  entry.writing = false;
+  if (!reply && reply.error().code == Code::kNotFound) return;  // the watch will say so
+  if (!reply) {
+    entry.retry = std::min(entry.retry * 2, kRetryMax);
+    after(entry.retry, [key, uid](State& s) {
+      const auto again = s.pods.find(key);
+      if (again != s.pods.end() && again->second.uid == uid) s.sync(key);
+    });
+    return;
+  }
+  entry.retry = kRetryFirst;
+  entry.reported = revision;
+  sync(key);
+}
+
+// The last act: the object of a stopped pod goes.
+void Kubelets::State::remove(const std::string& key) {
+  PodEntry& entry = pods.at(key);
+  if (entry.removing || entry.writing) return;
+  entry.removing = true;
+  Value options_body =
+      Value::object({{"gracePeriodSeconds", 0},
+                     {"preconditions", Value::object({{"uid", entry.uid}})}});
+  client.remove(kube::core_v1("pods"), std::string(entry.object.ns()), std::string(entry.object.name()),
+                [weak = weak_from_this(), key, uid = entry.uid](kube::Reply reply) {
+                  auto self = weak.lock();
+                  if (!self || reply || reply.error().code == Code::kNotFound) return;
+                  self->after(base::seconds(1), [key, uid](State& s) {
+                    const auto it = s.pods.find(key);
+                    if (it == s.pods.end() || it->second.uid != uid) return;
+                    it->second.removing = false;
+                    s.sync(key);
+                  });
+                },
+                std::move(options_body));
+}
+
+void Kubelets::State::release(PodEntry& entry) {
+  if (!entry.holds || entry.released) return;
+  entry.released = true;
+  nodes[entry.node].release(entry.uid);
+}
+
+// ---- the public face
+
+Kubelets::Kubelets(kube::Client& client, base::Executor& executor, const base::Clock& clock,
+                   base::Random random, Fleet fleet, Options options)
+    : state_(std::make_shared<State>(client, executor, clock, random, std::move(fleet), options)) {}
+
+Kubelets::~Kubelets() = default;
+
+void Kubelets::start() {
+  state_->executor.post([state = state_] {
+    for (size_t i = 0; i < state->nodes.size(); ++i) state->register_node(i, kRetryFirst);
+    kube::Informer::Options options;
+    options.gvr = kube::core_v1("pods");
+    options.field_selector = "spec.nodeName!=";
+    kube::Informer::Handlers handlers;
+    handlers.on_change = [weak = std::weak_ptr(state)](const Object& before, const Object& after) {
+      if (auto self = weak.lock()) self->on_pod(before, after);
+    };
+    state->informer = std::make_unique<kube::Informer>(state->client, state->executor,
+                                                       state->random.fork(), options, handlers);
+    state->informer->start();
+  });
+}
+
+bool Kubelets::registered() const {
+  return state_->registered == state_->nodes.size();
+}
+
+void Kubelets::fail_node(std::string_view node) {
+  const auto it = state_->by_name.find(node);
+  if (it != state_->by_name.end()) state_->nodes[it->second].failed = true;
+}
+
+void Kubelets::restore_node(std::string_view node) {
+  const auto it = state_->by_name.find(node);
+  if (it == state_->by_name.end() || state_->alive(it->second)) return;
+  state_->nodes[it->second].failed = false;
+  state_->nodes[it->second].ready_since = state_->clock.now();
+  state_->report_health(it->second);
+  std::vector<std::string> keys;
+  for (auto& [key, entry] : state_->pods) {
+    if (entry.node != it->second) continue;
+    if (entry.run) entry.run->crash(state_->clock.now());
+    entry.timer = Time{INT64_MAX};
+    keys.push_back(key);
+  }
+  std::ranges::sort(keys);  // the map's order is not part of a seed
+  for (const std::string& key : keys) state_->sync(key);
+}
+
+bool Kubelets::node_failed(std::string_view node) const {
+  const auto it = state_->by_name.find(node);
+  return it != state_->by_name.end() && state_->nodes[it->second].failed;
+}
+
+void Kubelets::set_gpu_healthy(std::string_view node, int gpu, bool healthy) {
+  const auto it = state_->by_name.find(node);
+  if (it == state_->by_name.end() || gpu < 0 || gpu >= state_->nodes[it->second].spec.gpus) return;
+  state_->nodes[it->second].pool.set_healthy(gpu, healthy);
+  if (state_->alive(it->second)) state_->report_health(it->second);
+}
+
+size_t Kubelets::pods() const {
+  return state_->pods.size();
+}
+
+size_t Kubelets::running() const {
+  size_t count = 0;
+  for (const auto& [key, entry] : state_->pods) {
+    if (entry.run && entry.run->phase() == "Running") ++count;
+  }
+  return count;
+}
+
+}  // namespace tessera::sim

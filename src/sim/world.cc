@@ -1,0 +1,327 @@
+#include "sim/world.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "apiserver/api.h"
+#include "apiserver/controllers.h"
+#include "apiserver/local_client.h"
+#include "scheduler/scheduler.h"
+#include "sim/invariants.h"
+#include "sim/kubelet.h"
+#include "sim/workload.h"
+
+namespace tessera::sim {
+namespace {
+
+using base::Duration;
+using base::Time;
+using json::Value;
+using kube::Object;
+using kube::WatchEvent;
+
+// Virtual wall time: the loop's time after a fixed start.
+class WorldClock : public base::Clock {
+ public:
+  explicit WorldClock(const base::ManualLoop& loop) : loop_(loop) {}
+  Time now() const override { return Time{1'767'225'600'000'000'000} + loop_.now(); }
+  Duration monotonic() const override { return loop_.now(); }
+
+ private:
+  const base::ManualLoop& loop_;
+};
+
+std::string_view word(WatchEvent::Type type) {
+  switch (type) {
+    case WatchEvent::Type::kAdded: return "ADDED";
+    case WatchEvent::Type::kModified: return "MODIFIED";
+    case WatchEvent::Type::kDeleted: return "DELETED";
+    case WatchEvent::Type::kBookmark: return "BOOKMARK";
+    case WatchEvent::Type::kError: return "ERROR";
+  }
+  return "";
+}
+
+Fleet draw_fleet(base::Random& random) {
+  std::string yaml = "name: world\nracks:\n  - name: r1\n    nodes:\n";
+  yaml += fmt::format("      - {{name: h200, count: {}, model: H200, cpu: 64, memory: 512Gi}}\n", 1 + random.below(4));
+  yaml += fmt::format("      - {{name: small, count: {}, model: L4, gpus: 2, cpu: 16, memory: 64Gi}}\n", 1 + random.below(3));
+  if (random.chance(0.7)) {
+    yaml += "      - {name: mig, model: A100-80, gpus: 2, cpu: 32, memory: 256Gi, mig: {1g.10gb: 4, 3g.40gb: 1}}\n";
+  }
+  if (random.chance(0.5)) yaml += "      - {name: shared, model: L40S, gpus: 2, cpu: 32, memory: 128Gi, replicas: 4}\n";
+  if (random.chance(0.5)) yaml += "      - {name: cpu, count: 2, cpu: 16, memory: 64Gi}\n";
+  auto fleet = parse_fleet(yaml);
+  TS_CHECK(fleet.has_value(), "{}", fleet.error().message);
+  return std::move(*fleet);
+}
+
+class World {
+ public:
+  explicit World(WorldOptions options)
+      : options_(std::move(options)), clock_(loop_), random_(options_.seed) {}
+
+  base::Result<WorldReport> run();
+
+ private:
+  base::Status boot();
+  std::unique_ptr<FaultyClient> client(std::string_view name);
+  base::Status watch_all();
+  void on_event(std::string_view resource, const WatchEvent& event);
+  void apply_workload();
+  void inject();
+  void inject_one();
+  void change_node(const std::string& name, Value patch);
+  void heal();
+  base::Status run_until(Duration end);
+  base::Status at_rest();
+  std::vector<Object> list(const char* group, const char* resource);
+
+  WorldOptions options_;
+  base::ManualLoop loop_;
+  WorldClock clock_;
+  base::Random random_;
+  NetworkFaults faults_;
+  std::vector<std::string> node_names_;
+  std::vector<int> node_gpus_;
+  std::unique_ptr<apiserver::Api> api_;
+  std::vector<std::unique_ptr<apiserver::LocalClient>> locals_;
+  std::vector<std::unique_ptr<FaultyClient>> clients_;
+  std::unique_ptr<apiserver::LocalClient> user_;
+  std::unique_ptr<apiserver::Controllers> controllers_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<Kubelets> kubelets_;
+  std::unique_ptr<Workload> workload_;
+  std::vector<std::unique_ptr<base::Subscription>> watches_;
+  Invariants invariants_{base::seconds(15)};
+  base::Status broken_;
+  WorldReport report_;
+};
+
+// A client of one component, on the world's bad network. Acknowledged writes must never be newer than what is stored.
+std::unique_ptr<FaultyClient> World::client(std::string_view name) {
+  locals_.push_back(std::make_unique<apiserver::LocalClient>(*api_, loop_, apiserver::system_caller(name)));
+  auto out = std::make_unique<FaultyClient>(*locals_.back(), loop_, random_.fork(), faults_);
+  out->on_acknowledged = [this](const kube::Request& request, const Value& object) {
+    const std::string version(Object(object).resource_version());
+    if (!version.empty() && std::strtoull(version.c_str(), nullptr, 10) > api_->revision() && broken_) {
+      broken_ = base::error(base::Code::kInternal, "{} was acknowledged at version {}, the store is at {}",
+                            request.name, version, api_->revision());
+    }
+  };
+  return out;
+}
+
+base::Status World::boot() {
+  if (options_.fleet.nodes.empty()) options_.fleet = draw_fleet(random_);
+  for (const FleetNode& node : options_.fleet.nodes) {
+    node_names_.push_back(node.name);
+    node_gpus_.push_back(node.gpus);
+  }
+  apiserver::Api::Options api;
+  api.clock = &clock_;
+  api.executor = &loop_;
+  api.random = random_.fork();
+  TS_TRY(api_, apiserver::Api::open(api));
+  user_ = std::make_unique<apiserver::LocalClient>(*api_, loop_, apiserver::system_caller("user"));
+  TS_TRY_STATUS(watch_all());
+  if (options_.faults) {
+    faults_ = {.refuse = 0.02, .lose_reply = 0.02, .conflict = 0.02, .break_watch = 0.005,
+               .delay_max = base::millis(200)};
+  }
+  for (const char* name : {"controllers", "scheduler", "kubelets"}) clients_.push_back(client(name));
+  controllers_ = std::make_unique<apiserver::Controllers>(*clients_[0], loop_, clock_, random_.fork(),
+                                                          apiserver::Controllers::Options{});
+  scheduler::Scheduler::Options scheduling;
+  scheduling.names = {"tessera", "default-scheduler"};
+  scheduler_ = std::make_unique<scheduler::Scheduler>(*clients_[1], loop_, clock_, random_.fork(), scheduling);
+  kubelets_ = std::make_unique<Kubelets>(*clients_[2], loop_, clock_, random_.fork(), options_.fleet,
+                                         Kubelets::Options{});
+  workload_ = std::make_unique<Workload>(random_.fork());
+  controllers_->start();
+  scheduler_->start();
+  kubelets_->start();
+  return {};
+}
+
+base::Status World::watch_all() {
+  for (const apiserver::Kind* kind : api_->kinds().all()) {
+    kube::Request request;
+    request.verb = kube::Verb::kList;
+    request.gvr = kind->gvr();
+    auto watch = api_->watch(
+        apiserver::system_caller("world"), request,
+        [this, resource = std::string_view(kind->plural)](WatchEvent event) { on_event(resource, event); },
+        [](const base::Status&) {});
+    // Kinds that are only posted (Binding) cannot be watched.
+    if (watch) watches_.push_back(std::move(*watch));
+  }
+  return {};
+}
+
+void World::on_event(std::string_view resource, const WatchEvent& event) {
+  if (event.type == WatchEvent::Type::kBookmark || event.type == WatchEvent::Type::kError) return;
+  ++report_.events;
+  const std::string line = fmt::format("{:.6f} {} {} {}", loop_.now().seconds(), word(event.type), resource,
+                                       event.object.json().dump());
+  for (const char c : line) {
+    report_.log_digest = (report_.log_digest ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  }
+  if (options_.log) options_.log(line);
+  base::Status status;
+  if (resource == "nodes") status = invariants_.see_node(event, clock_.now());
+  if (resource == "pods") status = invariants_.see_pod(event, clock_.now());
+  if (status) status = invariants_.see_version(event.object);
+  if (!status && broken_) broken_ = status;
+}
+
+void World::apply_workload() {
+  Drawn drawn = workload_->draw();
+  ++report_.pods_created;
+  user_->create(drawn.gvr, "default", std::move(drawn.object), [this](const kube::Reply& reply) {
+    // 16 GPUs on one node and odd fractions are legal; anything the API refuses here is a fault of the generator.
+    if (!reply && broken_) broken_ = base::error(reply.error().in("workload refused"));
+  });
+}
+
+void World::change_node(const std::string& name, Value patch) {
+  user_->merge_patch(kube::core_v1("nodes"), {}, name, std::move(patch), [](const kube::Reply&) {});
+}
+
+void World::inject_one() {
+  const size_t pick = random_.below(node_names_.size());
+  const std::string& name = node_names_[pick];
+  ++report_.faults;
+  switch (random_.below(5)) {
+    case 0:
+      kubelets_->fail_node(name);
+      loop_.post_after(base::seconds(static_cast<int64_t>(5 + random_.below(200))),
+                       [this, name] { kubelets_->restore_node(name); });
+      break;
+    case 1:
+      change_node(name, Value::object({{"spec", Value::object({{"unschedulable", true}})}}));
+      loop_.post_after(base::seconds(static_cast<int64_t>(10 + random_.below(100))), [this, name] {
+        change_node(name, Value::object({{"spec", Value::object({{"unschedulable", Value()}})}}));
+      });
+      break;
+    case 2:
+      if (node_gpus_[pick] > 0) {
+        const int gpu = static_cast<int>(random_.below(static_cast<uint64_t>(node_gpus_[pick])));
+        kubelets_->set_gpu_healthy(name, gpu, false);
+        loop_.post_after(base::seconds(static_cast<int64_t>(10 + random_.below(200))),
+                         [this, name, gpu] { kubelets_->set_gpu_healthy(name, gpu, true); });
+      }
+      break;
+    default: {  // a user deletes something
+      const char* const kinds[][2] = {{"", "pods"}, {"apps", "deployments"}, {"batch", "jobs"}};
+      const auto& kind = kinds[random_.below(3)];
+      const std::vector<Object> all = list(kind[0], kind[1]);
+      if (all.empty()) return;
+      const Object& victim = all[random_.below(all.size())];
+      user_->remove({kind[0], "v1", kind[1]}, std::string(victim.ns()), std::string(victim.name()),
+                    [](const kube::Reply&) {});
+    }
+  }
+}
+
+void World::inject() {
+  if (options_.faults) inject_one();
+  if (loop_.now() < options_.duration) {
+    loop_.post_after(base::millis(static_cast<int64_t>(2000 + random_.below(30'000))), [this] { inject(); });
+  }
+}
+
+void World::heal() {
+  faults_ = {};
+  for (size_t i = 0; i < node_names_.size(); ++i) {
+    kubelets_->restore_node(node_names_[i]);
+    change_node(node_names_[i], Value::object({{"spec", Value::object({{"unschedulable", Value()}})}}));
+    for (int gpu = 0; gpu < node_gpus_[i]; ++gpu) kubelets_->set_gpu_healthy(node_names_[i], gpu, true);
+  }
+}
+
+base::Status World::run_until(Duration end) {
+  while (loop_.now() < end) {
+    // One second at a time, so that a broken rule ends the run close to where it broke.
+    loop_.advance(std::min(base::seconds(1), end - loop_.now()));
+    if (!broken_) {
+      return base::error(broken_.error().in(fmt::format("seed {} at {:.3f} s", options_.seed,
+                                                        loop_.now().seconds())));
+    }
+  }
+  return {};
+}
+
+std::vector<Object> World::list(const char* group, const char* resource) {
+  std::vector<Object> out;
+  kube::Request request;
+  request.verb = kube::Verb::kList;
+  request.gvr = {group, "v1", resource};
+  api_->call(apiserver::system_caller("world"), request, [&](apiserver::ApiReply reply) {
+    if (!reply.result) return;
+    for (const Value& item : (*reply.result)["items"].items()) out.emplace_back(item);
+  });
+  return out;
+}
+
+// With the faults over, every pod is running, finished, or waits for a stated reason.
+base::Status World::at_rest() {
+  for (const Object& pod : list("", "pods")) {
+    const std::string_view phase = pod.get("status", "phase").as_string();
+    const bool bound = !pod.get("spec", "nodeName").as_string().empty();
+    if (pod.deleting()) {
+      return base::error(base::Code::kInternal, "pod {} is still terminating", pod.key());
+    }
+    if (bound && phase == "Pending") {
+      return base::error(base::Code::kInternal, "pod {} is bound to {} and never started", pod.key(),
+                         pod.get("spec", "nodeName").as_string());
+    }
+    if (bound || phase == "Succeeded" || phase == "Failed") continue;
+    bool told = false;
+    for (const Value& condition : pod.get("status", "conditions").items()) {
+      told |= condition["type"].as_string() == "PodScheduled" && !condition["message"].as_string().empty();
+    }
+    if (!told) {
+      return base::error(base::Code::kInternal, "pod {} waits and nobody says why", pod.key());
+    }
+  }
+  for (const Object& node : list("", "nodes")) {
+    for (const Value& condition : node.get("status", "conditions").items()) {
+      if (condition["type"].as_string() == "Ready" && condition["status"].as_string() != "True") {
+        return base::error(base::Code::kInternal, "node {} is not ready though nothing fails", node.name());
+      }
+    }
+  }
+  return {};
+}
+
+base::Result<WorldReport> World::run() {
+  TS_TRY_STATUS(boot());
+  for (int i = 0; i < options_.workloads; ++i) {
+    loop_.post_after(base::millis(static_cast<int64_t>(
+                         random_.below(static_cast<uint64_t>(options_.duration.millis()) + 1))),
+                     [this] { apply_workload(); });
+  }
+  loop_.post_after(base::seconds(5), [this] { inject(); });
+  TS_TRY_STATUS(run_until(options_.duration));
+  heal();
+  TS_TRY_STATUS(run_until(options_.duration + options_.settle));
+  auto rest = at_rest();
+  if (!rest) {
+    return base::error(rest.error().in(fmt::format("seed {} at rest", options_.seed)));
+  }
+  for (const auto& one : clients_) report_.faults += one->injected();
+  report_.pods_bound = invariants_.bound();
+  report_.pods_finished = invariants_.finished();
+  report_.virtual_time = loop_.now();
+  return report_;
+}
+
+}  // namespace
+
+base::Result<WorldReport> run_world(WorldOptions options) {
+  return World(std::move(options)).run();
+}
+
+}  // namespace tessera::sim
