@@ -28,6 +28,10 @@ class FieldErrors {
   void duplicate(std::string field, const json::Value& value);
   void forbidden(std::string field, std::string_view detail);
   void not_found(std::string field, const json::Value& value);
+  void too_long(std::string field, size_t bytes_max);
+  // A cause as it is; and the list itself, for functions that add to one.
+  void add(base::Cause cause) { causes_.push_back(std::move(cause)); }
+  std::vector<base::Cause>& list() { return causes_; }
   bool empty() const { return causes_.empty(); }
   const std::vector<base::Cause>& causes() const { return causes_; }
 
@@ -36,40 +40,44 @@ class FieldErrors {
 };
 
 struct Column {
-  std::string name;
+  std::string name{};
   std::string type = "string";  // "string", "integer", "date"
-  std::string format;           // "name" for the first column
+  std::string format{};           // "name" for the first column
   int priority = 0;             // over 0: only with -o wide
-  std::function<json::Value(const kube::Object&, base::Time now)> cell;
+  std::function<json::Value(const kube::Object&, base::Time now)> cell{};
 };
 
 struct Kind {
-  std::string group;
+  std::string group{};
   std::string version = "v1";
-  std::string kind;      // "Pod"
-  std::string plural;    // "pods"
-  std::string singular;  // "pod"
-  std::vector<std::string> short_names;
-  std::vector<std::string> categories;  // "all"
+  std::string kind{};      // "Pod"
+  std::string plural{};    // "pods"
+  std::string singular{};  // "pod"
+  std::vector<std::string> short_names{};
+  std::vector<std::string> categories{};  // "all"
   bool namespaced = true;
   bool status_subresource = false;
   // spec changes count up metadata.generation
   bool has_generation = false;
   // beyond "status": "binding", "eviction", "scale", "ephemeralcontainers", "resize", "log"
-  std::vector<std::string> subresources;
+  std::vector<std::string> subresources{};
 
   // Each may be empty. They get the object after normalize() and in this order: defaults, prepare_*, validate*.
-  std::function<void(json::Value& object)> defaults;
-  std::function<void(json::Value& object)> prepare_create;  // e.g. resets status
-  std::function<void(json::Value& object, const json::Value& before)> prepare_update;
-  std::function<void(const json::Value& object, FieldErrors&)> validate;
+  // Metadata is not theirs: the server calls validate_metadata (validate_meta.h) for every kind. prepare_update is for
+  // the main resource and keeps the old status; for the status subresource the server itself takes everything but the
+  // status from the old object and calls neither prepare_update nor validate*.
+  // prepare_create finds metadata.name and metadata.uid set.
+  std::function<void(json::Value& object)> defaults{};
+  std::function<void(json::Value& object)> prepare_create{};  // e.g. resets status
+  std::function<void(json::Value& object, const json::Value& before)> prepare_update{};
+  std::function<void(const json::Value& object, FieldErrors&)> validate{};
   std::function<void(const json::Value& object, const json::Value& before, FieldErrors&)>
-      validate_update;
+      validate_update{};
   // How metadata.name must look: "dns1123-subdomain" (default), "dns1123-label", "dns1035-label", "path-segment".
   std::string name_rule = "dns1123-subdomain";
   // Field selector paths beyond metadata.name and metadata.namespace: "spec.nodeName", "status.phase".
-  std::vector<std::string> selectable_fields;
-  std::vector<Column> columns;  // NAME and AGE are added where empty
+  std::vector<std::string> selectable_fields{};
+  std::vector<Column> columns{};  // NAME and AGE are added where empty
 
   kube::Gvr gvr() const { return {group, version, plural}; }
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }

@@ -1,0 +1,92 @@
+#include "apiserver/kind.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "kube/validate_names.h"
+
+namespace tessera::apiserver {
+namespace {
+
+// Kinds are never freed: requests hold plain pointers to them.
+const Kind* keep(Kind kind) {
+  static std::mutex mutex;
+  static auto* const kKinds = new std::deque<Kind>();
+  const std::lock_guard lock(mutex);
+  return &kKinds->emplace_back(std::move(kind));
+}
+
+}  // namespace
+
+void FieldErrors::required(std::string field, std::string_view detail) {
+  causes_.push_back(kube::required_value(field, detail));
+}
+
+void FieldErrors::invalid(std::string field, const json::Value& value, std::string_view detail) {
+  causes_.push_back(kube::invalid_value(field, value, detail));
+}
+
+void FieldErrors::not_supported(std::string field, const json::Value& value,
+                                const std::vector<std::string>& supported) {
+  causes_.push_back(kube::not_supported(field, value, supported));
+}
+
+void FieldErrors::duplicate(std::string field, const json::Value& value) {
+  causes_.push_back(kube::duplicate_value(field, value));
+}
+
+void FieldErrors::forbidden(std::string field, std::string_view detail) {
+  causes_.push_back(kube::forbidden(field, detail));
+}
+
+void FieldErrors::not_found(std::string field, const json::Value& value) {
+  causes_.push_back({"FieldValueNotFound", "Not found: " + value.dump(), std::move(field)});
+}
+
+void FieldErrors::too_long(std::string field, size_t bytes_max) {
+  causes_.push_back({"FieldValueTooLong",
+                     fmt::format("Too long: may not be more than {} bytes", bytes_max),
+                     std::move(field)});
+}
+
+const Kinds& Kinds::builtin() {
+  static const Kinds* const kBuiltin = [] {
+    auto* kinds = new Kinds();
+    add_core_kinds(*kinds);
+    add_apps_kinds(*kinds);
+    add_batch_kinds(*kinds);
+    add_other_kinds(*kinds);
+    return kinds;
+  }();
+  return *kBuiltin;
+}
+
+void Kinds::add(Kind kind) {
+  TS_CHECK(find(kind.gvr()) == nullptr, "kind {} of {} is there twice", kind.kind,
+           kind.api_version());
+  if (kind.schema == nullptr) {
+    kind.schema = kube::find_kind_schema(kind.group, kind.version, kind.kind);
+  }
+  all_.push_back(keep(std::move(kind)));
+}
+
+const Kind* Kinds::find(const kube::Gvr& gvr) const {
+  for (const Kind* kind : all_) {
+    if (kind->plural == gvr.resource && kind->group == gvr.group && kind->version == gvr.version) {
+      return kind;
+    }
+  }
+  return nullptr;
+}
+
+const Kind* Kinds::find_kind(std::string_view group, std::string_view version,
+                             std::string_view kind) const {
+  for (const Kind* each : all_) {
+    if (each->kind == kind && each->group == group && each->version == version) return each;
+  }
+  return nullptr;
+}
+
+}  // namespace tessera::apiserver
