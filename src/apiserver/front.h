@@ -1,10 +1,13 @@
-// HTTP in front of an Api: routes, discovery, OpenAPI, tables, watch streams, authentication, Status bodies.
+// HTTP in front of an Api: routes, discovery, OpenAPI, tables, watch streams, authentication,
+// Status bodies.
 //
-// Shape:   Front::handle is an http::Handler. Answers /api, /apis, /openapi, /version, /healthz, /livez, /readyz and the
+// Shape:   Front::handle is an http::Handler. Answers /api, /apis, /openapi, /version, /healthz,
+// /livez, /readyz and the
 //          resource paths; content negotiation for application/json, application/yaml and Table
 //          (application/json;as=Table;v=v1;g=meta.k8s.io).
 // Errors:  every refusal is a Status object as Kubernetes words it.
-// Threads: any.
+// Threads: any. The Api must outlive the Front; handle() must not run any more when the Front goes
+// (stop the server first).
 #pragma once
 
 #include <memory>
@@ -18,6 +21,11 @@ namespace tessera::apiserver {
 struct FrontOptions {
   // Bearer tokens that authenticate, token -> caller; client certificates authenticate by CN and O.
   std::vector<std::pair<std::string, Caller>> tokens;
+  // Ends watches at their timeoutSeconds; the Api's own. Without one a watch lasts as long as its
+  // connection.
+  base::Executor* executor = nullptr;
+  // Draws audit ids and the length of watches that ask for none (30 to 60 minutes).
+  base::Random random{1};
 };
 
 class Front {
@@ -31,8 +39,8 @@ class Front {
   std::shared_ptr<Impl> impl_;
 };
 
-// The CA, server certificate and admin identity of a data folder, made at first start (mode 0600), renewed when near
-// their end; and the kubeconfig text for the admin.
+// The CA, server certificate and admin identity of a data folder, made at first start (mode 0600),
+// renewed when near their end; and the kubeconfig text for the admin.
 struct Pki {
   std::string ca_certificate_pem;
   std::string server_certificate_pem;

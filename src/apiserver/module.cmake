@@ -1,1 +1,13 @@
 target_link_libraries(${MODULE} PRIVATE sqlite3)
+# data/protobuf.fields -> protobuf_fields.cc in the build tree: the text as raw strings.
+set(protobuf_text ${dir}/data/protobuf.fields)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${protobuf_text})
+file(READ ${protobuf_text} protobuf_content)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/apiserver/protobuf_fields.cc @ONLY CONTENT
+"#include \"apiserver/routes_protobuf.h\"
+
+const std::string_view tessera::apiserver::kProtobufFields = R\"fields(@protobuf_content@)fields\";
+")
+set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/protobuf_fields.cc PROPERTIES
+                            COMPILE_OPTIONS "-Wno-overlength-strings")
+target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/protobuf_fields.cc)

@@ -1,0 +1,46 @@
+// The pages that are the same for everyone: discovery, OpenAPI, version, each made at its first
+// request and kept as text.
+//
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "apiserver/front_accept.h"
+#include "apiserver/kind.h"
+
+namespace tessera::apiserver {
+
+struct Page {
+  std::string text;
+  std::string etag;  // quoted
+  std::string content_type;
+};
+
+class Pages {
+ public:
+  explicit Pages(const Kinds& kinds) : kinds_(kinds) {}
+  // Null where the path names no page.
+  std::shared_ptr<const Page> find(std::span<const std::string> segments, const Accepted& accepted);
+
+ private:
+  json::Value make(std::span<const std::string> segments, bool aggregated);
+  json::Value openapi_index();
+
+  const Kinds& kinds_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Page>> pages_;
+};
+
+// True for paths that find() may answer (and no resource path is one).
+bool is_page_path(std::span<const std::string> segments);
+
+// /healthz, /livez, /readyz and one check of them, as text; empty for an unknown check.
+bool is_health_path(std::span<const std::string> segments);
+std::string health_text(std::span<const std::string> segments, bool verbose);
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,108 @@
+#include "apiserver/front_reply.h"
+
+#include <utility>
+
+#include "apiserver/routes.h"
+#include "json/yaml.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using json::Value;
+
+bool wants_pretty(const Exchange& exchange) {
+  if (!query_value(exchange.target.query, "pretty").empty()) {
+    return query_flag(exchange.target.query, "pretty");
+  }
+  const std::string_view agent = exchange.request.header("user-agent");
+  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
+std::string as_text(const Exchange& exchange, const Value& value) {
+  if (exchange.accepted.encoding == Encoding::kYaml) return json::to_yaml(value);
+  return wants_pretty(exchange) ? value.dump_pretty() + "\n" : value.dump() + "\n";
+}
+
+// The columns of an object that is not of the kind asked for, such as a Scale: name and age.
+const Kind& columns_for(const Exchange& exchange, const Value& object) {
+  static const Kind plain;
+  const std::string_view kind = object["kind"].as_string();
+  if (exchange.kind == nullptr) return plain;
+  const bool own = kind == exchange.kind->kind || kind == exchange.kind->kind + "List";
+  return own ? *exchange.kind : plain;
+}
+
+base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::Time now) {
+  const Accepted& accepted = exchange.accepted;
+  const bool list = is_list(object);
+  switch (accepted.form) {
+    case Form::kTable:
+      return to_table(columns_for(exchange, object), object,
+                      {.object = exchange.row_object,
+                       .version = accepted.version,
+                       .column_definitions = true,
+                       .now = now});
+    case Form::kPartial:
+      if (list) {
+        return base::error(
+            base::Code::kNotAcceptable,
+            "you requested PartialObjectMetadata, but the requested object is a list ({})",
+            object["kind"].as_string());
+      }
+      return to_partial_metadata(object, accepted.version);
+    case Form::kPartialList:
+      if (!list) {
+        return base::error(
+            base::Code::kNotAcceptable,
+            "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+            object["kind"].as_string());
+      }
+      return to_partial_metadata_list(object, accepted.version);
+    default:
+      return object;
+  }
+}
+
+}  // namespace
+
+http::Headers reply_headers(const Exchange& exchange) {
+  http::Headers headers = {{"Audit-Id", exchange.audit_id}, {"Cache-Control", "no-cache, private"}};
+  for (const std::string& warning : exchange.warnings) {
+    headers.emplace_back("Warning", warning_header(warning));
+  }
+  return headers;
+}
+
+void send_text(const Exchange& exchange, int status, std::string body, std::string content_type) {
+  http::Response response;
+  response.status = status;
+  response.headers = reply_headers(exchange);
+  response.body = std::move(body);
+  response.content_type = std::move(content_type);
+  exchange.responder->send(std::move(response));
+}
+
+void send_error(const Exchange& exchange, const base::Error& error) {
+  http::Response response;
+  response.status = base::http_status_of(error.code);
+  response.headers = reply_headers(exchange);
+  if (const int seconds = retry_after_seconds(error); seconds > 0) {
+    response.headers.emplace_back("Retry-After", std::to_string(seconds));
+  }
+  if (error.code == base::Code::kUnauthorized) {
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  }
+  response.body = as_text(exchange, status_body(error, exchange.subject));
+  response.content_type = exchange.accepted.content_type();
+  exchange.responder->send(std::move(response));
+}
+
+void send_object(const Exchange& exchange, int status, const Value& object, base::Time now) {
+  const bool is_status = object["kind"].as_string() == "Status";
+  base::Result<Value> out = is_status ? object : shaped(exchange, object, now);
+  if (!out) return send_error(exchange, out.error());
+  send_text(exchange, status, as_text(exchange, *out),
+            std::string(exchange.accepted.content_type()));
+}
+
+}  // namespace tessera::apiserver

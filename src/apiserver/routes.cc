@@ -1,0 +1,225 @@
+#include "apiserver/routes.h"
+
+#include <algorithm>
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+using kube::Verb;
+
+tl::unexpected<base::Error> not_found() {
+  return base::error(unknown_path_error());
+}
+
+tl::unexpected<base::Error> not_allowed() {
+  return base::error(Code::kMethodNotAllowed,
+                     "the server does not allow this method on the requested resource");
+}
+
+// An object's name stands in a path and in store keys: k8s.io/apimachinery/pkg/api/validation/path.
+base::Status check_name(std::string_view what, std::string_view name) {
+  if (name.find_first_of("/%") != std::string_view::npos || name == "." || name == "..") {
+    return base::error(Code::kBadRequest,
+                       "{} \"{}\" may not contain '/' or '%' and may not be '.' or '..'", what,
+                       name);
+  }
+  if (name.size() > 253) {
+    return base::error(Code::kBadRequest, "{} of {} bytes is longer than 253", what, name.size());
+  }
+  return {};
+}
+
+// /namespaces/{name}/status is the Namespace itself, /namespaces/{ns}/pods is something in it.
+bool is_namespace_subresource(std::string_view segment) {
+  return segment == "status" || segment == "finalize";
+}
+
+struct Parts {
+  std::string group;
+  std::string version;
+  std::span<const std::string> rest;  // after the version
+  bool watch = false;
+};
+
+base::Result<Parts> split(std::span<const std::string> segments) {
+  Parts parts;
+  if (segments.size() >= 3 && segments[0] == "api") {
+    parts.version = segments[1];
+    parts.rest = segments.subspan(2);
+  } else if (segments.size() >= 4 && segments[0] == "apis") {
+    parts.group = segments[1];
+    parts.version = segments[2];
+    parts.rest = segments.subspan(3);
+  } else {
+    return not_found();
+  }
+  if (parts.rest.size() >= 2 && parts.rest[0] == "watch") {
+    parts.watch = true;
+    parts.rest = parts.rest.subspan(1);
+  }
+  return parts;
+}
+
+base::Result<Operation> plan_subresource(const ResourcePath& path, std::string_view method,
+                                         Operation operation) {
+  static constexpr std::pair<std::string_view, std::pair<Verb, std::string_view>> kMethods[] = {
+      {"GET", {Verb::kGet, "get"}},
+      {"POST", {Verb::kCreate, "create"}},
+      {"PUT", {Verb::kUpdate, "update"}},
+      {"PATCH", {Verb::kPatch, "patch"}}};
+  for (const auto& [name, verb] : kMethods) {
+    if (name != method) continue;
+    const auto verbs = subresource_verbs(path.subresource);
+    if (std::ranges::find(verbs, verb.second) == verbs.end()) return not_allowed();
+    operation.request.verb = verb.first;
+    operation.verb = verb.second;
+    return operation;
+  }
+  return not_allowed();
+}
+
+base::Result<Operation> plan_object(std::string_view method, Operation operation) {
+  if (method == "GET" || method == "HEAD") {
+    operation.request.verb = Verb::kGet;
+    operation.verb = "get";
+  } else if (method == "PUT") {
+    operation.request.verb = Verb::kUpdate;
+    operation.verb = "update";
+  } else if (method == "PATCH") {
+    operation.request.verb = Verb::kPatch;
+    operation.verb = "patch";
+  } else if (method == "DELETE") {
+    operation.request.verb = Verb::kDelete;
+    operation.verb = "delete";
+  } else {
+    return not_allowed();
+  }
+  return operation;
+}
+
+base::Result<Operation> plan_collection(const ResourcePath& path, std::string_view method,
+                                        Operation operation) {
+  const bool across_namespaces = path.kind->namespaced && path.ns.empty();
+  if (method == "GET" || method == "HEAD") {
+    operation.request.verb = Verb::kList;
+    operation.watch = query_flag(operation.request.query, "watch");
+    operation.verb = operation.watch ? "watch" : "list";
+  } else if (across_namespaces) {
+    return not_allowed();
+  } else if (method == "POST") {
+    operation.request.verb = Verb::kCreate;
+    operation.verb = "create";
+  } else if (method == "DELETE") {
+    operation.request.verb = Verb::kDeleteCollection;
+    operation.verb = "deletecollection";
+  } else {
+    return not_allowed();
+  }
+  return operation;
+}
+
+base::Result<Operation> plan_old_watch(const ResourcePath& path, std::string_view method,
+                                       Operation operation) {
+  if (method != "GET" || !path.subresource.empty()) return not_allowed();
+  operation.request.verb = Verb::kList;
+  operation.watch = true;
+  operation.verb = "watch";
+  if (!path.name.empty()) {
+    operation.request.name.clear();
+    std::string selector = "metadata.name=" + path.name;
+    const std::string_view more = query_value(operation.request.query, "fieldSelector");
+    if (!more.empty()) selector.append(",").append(more);
+    std::erase_if(operation.request.query,
+                  [](const auto& p) { return p.first == "fieldSelector"; });
+    operation.request.query.emplace_back("fieldSelector", std::move(selector));
+  }
+  return operation;
+}
+
+}  // namespace
+
+base::Error unknown_path_error() {
+  return {Code::kNotFound, "the server could not find the requested resource", {}};
+}
+
+std::string_view query_value(const Query& query, std::string_view key) {
+  for (const auto& [k, v] : query) {
+    if (k == key) return v;
+  }
+  return {};
+}
+
+bool query_flag(const Query& query, std::string_view key) {
+  for (const auto& [k, v] : query) {
+    if (k == key)
+      return v.empty() || v == "1" || v == "t" || v == "T" || v == "true" || v == "True" ||
+             v == "TRUE";
+  }
+  return false;
+}
+
+std::vector<std::string_view> resource_verbs() {
+  return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
+}
+
+std::vector<std::string_view> subresource_verbs(std::string_view subresource) {
+  if (subresource == "binding" || subresource == "eviction" || subresource == "token") {
+    return {"create"};
+  }
+  if (subresource == "log") return {"get"};
+  if (subresource == "finalize") return {"update"};
+  return {"get", "patch", "update"};
+}
+
+std::vector<std::string> subresources_of(const Kind& kind) {
+  std::vector<std::string> names = kind.subresources;
+  if (kind.status_subresource && std::ranges::find(names, "status") == names.end()) {
+    names.emplace_back("status");
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+base::Result<ResourcePath> find_resource(const Kinds& kinds,
+                                         std::span<const std::string> segments) {
+  TS_TRY(Parts parts, split(segments));
+  ResourcePath path;
+  path.watch_prefix = parts.watch;
+  auto rest = parts.rest;
+  if (rest.size() >= 3 && rest[0] == "namespaces" && !is_namespace_subresource(rest[2])) {
+    path.ns = rest[1];
+    rest = rest.subspan(2);
+  }
+  if (rest.empty() || rest.size() > 3) return not_found();
+  path.kind = kinds.find({parts.group, parts.version, rest[0]});
+  if (path.kind == nullptr) return not_found();
+  if (rest.size() > 1) path.name = rest[1];
+  if (rest.size() > 2) path.subresource = rest[2];
+  if (!path.kind->namespaced && !path.ns.empty()) return not_found();
+  // A namespaced object has no path outside its namespace.
+  if (path.kind->namespaced && path.ns.empty() && !path.name.empty()) return not_found();
+  if (!path.subresource.empty()) {
+    const auto known = subresources_of(*path.kind);
+    if (std::ranges::find(known, path.subresource) == known.end()) return not_found();
+  }
+  TS_TRY_STATUS(check_name("namespace", path.ns));
+  TS_TRY_STATUS(check_name("name", path.name));
+  return path;
+}
+
+base::Result<Operation> plan_operation(const ResourcePath& path, std::string_view method,
+                                       const Query& query) {
+  Operation operation;
+  operation.request.gvr = path.kind->gvr();
+  operation.request.ns = path.ns;
+  operation.request.name = path.name;
+  operation.request.subresource = path.subresource;
+  operation.request.query = query;
+  if (path.watch_prefix) return plan_old_watch(path, method, std::move(operation));
+  if (!path.subresource.empty()) return plan_subresource(path, method, std::move(operation));
+  if (!path.name.empty()) return plan_object(method, std::move(operation));
+  return plan_collection(path, method, std::move(operation));
+}
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,213 @@
+#include "apiserver/routes_body.h"
+
+#include <charconv>
+#include <utility>
+
+#include "apiserver/routes_protobuf.h"
+#include "json/parse.h"
+#include "json/yaml.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+using json::Value;
+using kube::PatchType;
+using kube::Verb;
+
+enum class Format { kJson, kYaml, kProtobuf };
+
+constexpr int kDepthMax = 128;
+
+std::string media_type(std::string_view content_type) {
+  std::string type(content_type.substr(0, content_type.find(';')));
+  while (!type.empty() && type.back() == ' ') type.pop_back();
+  for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return type;
+}
+
+tl::unexpected<base::Error> unknown_format(std::string_view accepted) {
+  return base::error(
+      Code::kUnsupportedMediaType,
+      "the body of the request was in an unknown format - accepted media types include: {}",
+      accepted);
+}
+
+base::Result<Format> object_format(std::string_view content_type) {
+  const std::string type = media_type(content_type);
+  // Clients that send no type at all (curl -d) mean JSON.
+  if (type.empty() || type == "application/json") return Format::kJson;
+  if (type == "application/yaml") return Format::kYaml;
+  if (type == "application/vnd.kubernetes.protobuf") return Format::kProtobuf;
+  return unknown_format("application/json, application/yaml, application/vnd.kubernetes.protobuf");
+}
+
+base::Result<PatchType> patch_format(std::string_view content_type) {
+  const std::string type = media_type(content_type);
+  if (type == "application/json-patch+json") return PatchType::kJson;
+  if (type == "application/merge-patch+json") return PatchType::kMerge;
+  if (type == "application/strategic-merge-patch+json") return PatchType::kStrategic;
+  if (type == "application/apply-patch+yaml") return PatchType::kApply;
+  return unknown_format(
+      "application/json-patch+json, application/merge-patch+json, "
+      "application/strategic-merge-patch+json, application/apply-patch+yaml");
+}
+
+base::Result<Value> parse_json(std::string_view text, std::vector<std::string>* duplicates) {
+  json::ParseOptions options;
+  options.bytes_max = kBodyBytesMax;
+  options.depth_max = kDepthMax;
+  options.duplicates = duplicates;
+  return json::parse(text, options);
+}
+
+base::Result<Value> parse_yaml(std::string_view text) {
+  json::YamlOptions options;
+  options.bytes_max = kBodyBytesMax;
+  return json::parse_yaml(text, options);
+}
+
+// Duplicate keys by fieldValidation: an error, warnings, or nothing.
+base::Status judge_duplicates(const std::vector<std::string>& duplicates,
+                              const kube::Request& request, std::string_view context,
+                              std::vector<std::string>* warnings) {
+  if (duplicates.empty()) return {};
+  const std::string_view mode = request.option("fieldValidation");
+  if (mode == "Ignore") return {};
+  std::string all;
+  for (const std::string& path : duplicates) {
+    std::string one = fmt::format("duplicate field \"{}\"", path);
+    if (mode == "Strict") {
+      all.append(all.empty() ? "" : ", ").append(one);
+    } else {
+      warnings->push_back(std::move(one));
+    }
+  }
+  if (all.empty()) return {};
+  return base::error(Code::kBadRequest, "{}strict decoding error: {}", context, all);
+}
+
+base::Status read_object(const RawBody& raw, const Kind& kind, kube::Request& request,
+                         std::vector<std::string>* warnings) {
+  TS_TRY(const Format format, object_format(raw.content_type));
+  std::vector<std::string> duplicates;
+  base::Result<Value> body = format == Format::kJson   ? parse_json(raw.bytes, &duplicates)
+                             : format == Format::kYaml ? parse_yaml(raw.bytes)
+                                                       : decode_protobuf(raw.bytes);
+  if (!body && body.error().code == Code::kBadRequest) {
+    return base::error(Code::kBadRequest,
+                       "the object provided is unrecognized (must be of type {}): "
+                       "couldn't get version/kind; {} parse error: {}",
+                       kind.kind,
+                       format == Format::kJson   ? "json"
+                       : format == Format::kYaml ? "yaml"
+                                                 : "protobuf",
+                       body.error().message);
+  }
+  if (!body) return base::error(std::move(body).error());
+  if (!body->is_object()) {
+    return base::error(
+        Code::kBadRequest,
+        "the object provided is unrecognized (must be of type {}): the body is no object",
+        kind.kind);
+  }
+  const std::string context = fmt::format(
+      "{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind);
+  TS_TRY_STATUS(judge_duplicates(duplicates, request, context, warnings));
+  request.body = std::move(*body);
+  return {};
+}
+
+base::Status read_patch(const RawBody& raw, kube::Request& request,
+                        std::vector<std::string>* warnings) {
+  TS_TRY(request.patch_type, patch_format(raw.content_type));
+  std::vector<std::string> duplicates;
+  base::Result<Value> patch = request.patch_type == PatchType::kApply
+                                  ? parse_yaml(raw.bytes)
+                                  : parse_json(raw.bytes, &duplicates);
+  if (!patch && patch.error().code == Code::kBadRequest) {
+    return base::error(Code::kBadRequest, "error decoding patch: {}", patch.error().message);
+  }
+  if (!patch) return base::error(std::move(patch).error());
+  const bool is_list = request.patch_type == PatchType::kJson;
+  if (is_list ? !patch->is_array() : !patch->is_object()) {
+    return base::error(Code::kBadRequest, "error decoding patch: this patch must be {}",
+                       is_list ? "a list of operations" : "an object");
+  }
+  TS_TRY_STATUS(judge_duplicates(duplicates, request, "", warnings));
+  request.body = std::move(*patch);
+  return {};
+}
+
+base::Status add_query_options(kube::Request& request) {
+  Value& body = request.body;
+  if (!body.is_object()) body = Value::object();
+  if (const auto policy = request.option("propagationPolicy"); !policy.empty()) {
+    body.set("propagationPolicy", policy);
+  }
+  if (const auto orphan = request.option("orphanDependents"); !orphan.empty()) {
+    body.set("orphanDependents", query_flag(request.query, "orphanDependents"));
+  }
+  if (const auto grace = request.option("gracePeriodSeconds"); !grace.empty()) {
+    int64_t seconds = 0;
+    const auto [end, bad] = std::from_chars(grace.data(), grace.data() + grace.size(), seconds);
+    if (bad != std::errc() || end != grace.data() + grace.size()) {
+      return base::error(Code::kBadRequest,
+                         "gracePeriodSeconds \"{}\" is not a whole number of seconds", grace);
+    }
+    body.set("gracePeriodSeconds", seconds);
+  }
+  return {};
+}
+
+// A body counts more than the query; a dry run asked for in the body is one for the core too.
+base::Status read_delete_options(const RawBody& raw, kube::Request& request) {
+  if (raw.bytes.empty()) return add_query_options(request);
+  TS_TRY(const Format format, object_format(raw.content_type));
+  std::vector<std::string> ignored;
+  TS_TRY(request.body, format == Format::kJson   ? parse_json(raw.bytes, &ignored)
+                       : format == Format::kYaml ? parse_yaml(raw.bytes)
+                                                 : decode_protobuf(raw.bytes));
+  if (!request.body.is_object()) {
+    return base::error(Code::kBadRequest, "the body of a delete must be a DeleteOptions object");
+  }
+  const std::string_view kind = request.body["kind"].as_string();
+  if (!kind.empty() && kind != "DeleteOptions") {
+    return base::error(Code::kBadRequest, "the body of a delete must be a DeleteOptions, not a {}",
+                       kind);
+  }
+  if (!request.body["dryRun"].empty() && request.option("dryRun").empty()) {
+    request.query.emplace_back("dryRun", request.body["dryRun"].at(0).str());
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Status read_body(const RawBody& raw, const Kind& kind, kube::Request& request,
+                       std::vector<std::string>* warnings) {
+  if (raw.bytes.size() > kBodyBytesMax) {
+    return base::error(Code::kTooLarge, "Request body too large: limit is {}", kBodyBytesMax);
+  }
+  const std::string_view mode = request.option("fieldValidation");
+  if (!mode.empty() && mode != "Strict" && mode != "Warn" && mode != "Ignore") {
+    return base::error(Code::kBadRequest,
+                       "fieldValidation: Unsupported value: \"{}\": supported values: "
+                       "\"Ignore\", \"Strict\", \"Warn\"",
+                       mode);
+  }
+  switch (request.verb) {
+    case Verb::kCreate:
+    case Verb::kUpdate:
+      return read_object(raw, kind, request, warnings);
+    case Verb::kPatch:
+      return read_patch(raw, request, warnings);
+    case Verb::kDelete:
+    case Verb::kDeleteCollection:
+      return read_delete_options(raw, request);
+    default:
+      return {};
+  }
+}
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,100 @@
+#include "apiserver/status_body.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+
+bool names_subject(Code code) {
+  switch (code) {
+    case Code::kForbidden:
+    case Code::kNotFound:
+    case Code::kMethodNotAllowed:
+    case Code::kAlreadyExists:
+    case Code::kConflict:
+    case Code::kInvalid:
+    case Code::kNever:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void set_text(json::Value& object, std::string_view key, std::string_view text) {
+  if (!text.empty()) object.set(key, text);
+}
+
+json::Value causes_of(const base::Error& error) {
+  json::Value causes = json::Value::array();
+  for (const base::Cause& cause : error.causes) {
+    json::Value one = json::Value::object();
+    set_text(one, "reason", cause.reason);
+    set_text(one, "message", cause.message);
+    set_text(one, "field", cause.field);
+    causes.push_back(std::move(one));
+  }
+  if (error.causes.empty() && error.code == Code::kInternal) {
+    causes.push_back(json::Value::object({{"message", error.message}}));
+  }
+  return causes;
+}
+
+json::Value details_of(const base::Error& error, const StatusSubject& subject) {
+  json::Value details = json::Value::object();
+  if (names_subject(error.code)) {
+    set_text(details, "name", subject.name);
+    set_text(details, "group", subject.group);
+    const bool by_kind = error.code == Code::kInvalid || error.code == Code::kNever;
+    set_text(details, "kind", by_kind ? subject.kind : subject.resource);
+    set_text(details, "uid", subject.uid);
+  }
+  if (json::Value causes = causes_of(error); !causes.empty()) {
+    details.set("causes", std::move(causes));
+  }
+  if (const int seconds = retry_after_seconds(error); seconds > 0) {
+    details.set("retryAfterSeconds", seconds);
+  }
+  return details;
+}
+
+}  // namespace
+
+int retry_after_seconds(const base::Error& error) {
+  switch (error.code) {
+    case Code::kTooManyRequests:
+      return error.causes.empty() ? 1
+                                  : 0;  // a disruption budget does not free up by waiting a second
+    case Code::kUnavailable:
+    case Code::kBusy:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+json::Value status_body(const base::Error& error, const StatusSubject& subject) {
+  json::Value status = json::Value::object({{"kind", "Status"},
+                                            {"apiVersion", "v1"},
+                                            {"metadata", json::Value::object()},
+                                            {"status", "Failure"},
+                                            {"message", error.message},
+                                            {"reason", base::reason_of(error.code)},
+                                            {"code", base::http_status_of(error.code)}});
+  json::Value details = details_of(error, subject);
+  if (!details.empty() || error.code == Code::kNotFound) status.set("details", std::move(details));
+  return status;
+}
+
+std::string warning_header(std::string_view text) {
+  std::string out = "299 - \"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\';
+    // Header values carry no control characters: a line break would start another header.
+    out += byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  out += '"';
+  return out;
+}
+
+}  // namespace tessera::apiserver
