@@ -3,6 +3,7 @@
 import filecmp
 import os
 import re
+import sys
 import tempfile
 
 from figures import Broken, at_rest, figure, measured, program
@@ -25,11 +26,10 @@ def same_seed():
 @figure('world.seeds_ok', 'seeds', '>=200')
 def seeds_ok():
     """Seeds whose runs, with node failures and API errors, kept every invariant after every step."""
-    ran = measured([program('tessera'), 'world', '--seeds', f'1..{SEEDS}'], 1800)
-    count = re.search(r'(\d+) seeds kept every invariant', ran.output)
-    if not count:
-        raise Broken(f'tessera world did not say how many seeds went well: {ran.output.strip()[-300:]}')
-    return int(count.group(1))
+    ran = measured([program('tessera'), 'world', '--seed', '1', '--seeds', str(SEEDS)], 1800, good=(0, 1))
+    for failure in re.findall(r'^FAILED .*', ran.output, re.M)[:5]:
+        print(f'# world.seeds_ok: {failure}', file=sys.stderr)
+    return len(re.findall(r'^seed \d+ ok', ran.output, re.M))
 
 
 @figure('world.rest_1000_nodes_rss_mb', 'MB', '<=200')

@@ -60,8 +60,8 @@ class Ran:
         self.seconds, self.peak_mb, self.output = seconds, peak_mb, output
 
 
-def measured(command, limit_s=600):
-    """Runs a command to its end. Raises Broken when it fails or runs past the limit."""
+def measured(command, limit_s=600, good=(0,)):
+    """Runs a command to its end. Raises Broken when its status is not a good one or it runs past the limit."""
     with tempfile.TemporaryFile() as output:
         started = time.monotonic()
         child = subprocess.Popen(command, cwd=running.ROOT, stdin=subprocess.DEVNULL, stdout=output,
@@ -74,7 +74,7 @@ def measured(command, limit_s=600):
         text = output.read().decode('utf-8', 'replace')
     if pid == 0:
         raise Broken(f"{' '.join(command)}: ended after {limit_s} s")
-    if status:
+    if status not in good:
         raise Broken(f"{' '.join(command)}: status {status}: {text.strip()[-400:]}")
     return Ran(seconds, usage.ru_maxrss * 1024 / 1e6, text)
 
