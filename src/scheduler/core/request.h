@@ -45,7 +45,7 @@ struct Shape {
   int64_t storage_bytes = 0;
   GpuAsk gpu;
   std::vector<ResourceAmount> extended;  // sorted by id, none twice
-  std::vector<ModelId> models;           // sorted; empty: any GPU model
+  std::vector<ModelId> models;           // sorted, repeats allowed; empty: any GPU model
   std::vector<Label> node_selector;      // sorted by key
   std::vector<NodeTerm> required;        // OR; empty: no rule
   std::vector<PreferredTerm> preferred;

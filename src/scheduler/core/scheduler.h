@@ -20,9 +20,9 @@ namespace tessera::scheduler::core {
 
 struct SchedulerOptions {
   Policy policy = Policy::kFgd;
-  TypicalMix mix;      // empty: learned through observe()
-  uint64_t seed = 1;   // for Policy::kRandom
-  bool cached = true;  // false: score every node anew each time, for measuring and for tests
+  TypicalMix mix = {};  // empty: learned through observe()
+  uint64_t seed = 1;    // for Policy::kRandom
+  bool cached = true;   // false: score every node anew each time, for measuring and for tests
 };
 
 using Decision = std::variant<Placement, Verdict>;
