@@ -11,7 +11,8 @@ using boost::json::string_view;
 
 // Keys longer than a Value holds inline and that most objects carry: one immortal copy serves all.
 const Value* shared_key(std::string_view key) {
-  static const std::unordered_map<std::string_view, Value> table = [] {
+  // Never destroyed: values made from it may outlive this unit.
+  static const auto& table = *new std::unordered_map<std::string_view, Value>([] {
     std::unordered_map<std::string_view, Value> made;
     for (const char* key_text :
          {"resourceVersion", "creationTimestamp", "deletionTimestamp", "ownerReferences",
@@ -27,7 +28,7 @@ const Value* shared_key(std::string_view key) {
       made.emplace(key_text, Value::immortal(key_text));
     }
     return made;
-  }();
+  }());
   const auto it = table.find(key);
   return it != table.end() ? &it->second : nullptr;
 }

@@ -37,7 +37,10 @@ bool finished(const Object& pod) {
 struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Options o)
       : client(c), executor(e), clock(k), random(r), options(std::move(o)),
-        decider({.policy = options.policy, .mix = {}, .seed = random.next(), .cached = true}),
+        decider({.policy = options.policy,
+                 .mix = options.mix ? options.mix(mirror.cluster().names()) : core::TypicalMix(),
+                 .seed = random.next(),
+                 .cached = true}),
         recorder(c, k, random.fork(), "tessera-scheduler") {}
 
   void start();
@@ -69,9 +72,9 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   const base::Clock& clock;
   base::Random random;
   Options options;
+  Mirror mirror;
   core::Scheduler decider;
   kube::EventRecorder recorder;
-  Mirror mirror;
   WaitingQueue queue;
   std::unique_ptr<kube::Informer> nodes;
   std::unique_ptr<kube::Informer> pods;

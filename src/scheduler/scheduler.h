@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class Scheduler {
     size_t binds_in_flight_max = 512;
     base::Duration explain_period = base::seconds(10);  // how often one pod's reason is written anew
     bool events = true;
+    // The mix that FGD measures against, made with the core's own interner; empty: learned from arrivals.
+    std::function<core::TypicalMix(core::Interner&)> mix;
   };
 
   Scheduler(kube::Client& client, base::Executor& executor, const base::Clock& clock,

@@ -185,6 +185,11 @@ base::Result<std::vector<PlannedRun>> plan_runs(const Workload& workload,
 
 ReplayRun run_one(const Workload& workload, const PlannedRun& planned, int load_percent,
                   const std::function<void(int percent)>& progress) {
+  return run_rows(workload, planned, load_percent, {}, progress);
+}
+
+ReplayRun run_rows(const Workload& workload, const PlannedRun& planned, int load_percent,
+                   const Decide& recorded, const std::function<void(int percent)>& progress) {
   core::Cluster cluster;
   name_models(cluster.names(), workload);
   add_nodes(cluster, workload, planned.arrivals.node_rank);
@@ -209,7 +214,9 @@ ReplayRun run_one(const Workload& workload, const PlannedRun& planned, int load_
     if (bins.percent(arrived_milli + milli) > load_percent) break;
     arrived_milli += milli;
     ++run.arrived;
-    if (auto placement = scheduler.place(cluster, *request)) {
+    const auto placement = recorded ? recorded(static_cast<size_t>(run.arrived) - 1)
+                                    : scheduler.place(cluster, *request);
+    if (placement) {
       cluster.add_pod(request, *placement);
       used_milli += milli;
       int64_t& of_node = frag_of_node[static_cast<size_t>(placement->node.value)];
@@ -230,6 +237,26 @@ ReplayRun run_one(const Workload& workload, const PlannedRun& planned, int load_
   run.seed = planned.arrivals.seed;
   bins.write(run);
   return run;
+}
+
+size_t arrivals_within(const Workload& workload, const PlannedRun& planned, int load_percent) {
+  const int64_t gpus = gpu_milli_total(workload.nodes) / core::kMilliPerGpu;
+  int64_t arrived = 0;
+  size_t count = 0;
+  for (const uint32_t index : planned.arrivals.pods) {
+    const TracePod& pod = workload.pods[index];
+    arrived += int64_t{pod.gpus} * pod.gpu_milli;
+    if (round_half_even(arrived, 10 * gpus) > load_percent) break;
+    ++count;
+  }
+  return count;
+}
+
+core::TypicalMix typical_mix(const Workload& workload, core::Interner& names) {
+  name_models(names, workload);
+  core::ArrivalCounts counts;
+  for (const auto& request : requests_of(workload.pods, names)) counts.add(request->shape);
+  return counts.mix();
 }
 
 base::Result<ReplayReport> run_replay(const ReplayOptions& options, const ReplayHooks& hooks) {

@@ -7,6 +7,7 @@
 #include "apiserver/api.h"
 #include "apiserver/controllers.h"
 #include "apiserver/local_client.h"
+#include "base/check.h"
 #include "scheduler/scheduler.h"
 #include "sim/invariants.h"
 #include "sim/kubelet.h"

@@ -1,0 +1,27 @@
+// The commands: each declares its options on the command line; one file a command.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/command_line.h"
+
+namespace tessera::cli {
+
+inline constexpr const char* kVersion = "0.1.0";
+
+void add_up(CommandLine& line);
+void add_apply(CommandLine& line);
+void add_top(CommandLine& line);
+void add_replay(CommandLine& line);
+void add_world(CommandLine& line);
+void add_version(CommandLine& line);
+
+// Prints the error and answers the exit status: 1.
+int fail(const base::Error& error);
+// $KUBECONFIG, or the kubeconfig of `tessera up`'s default data folder.
+std::string default_kubeconfig();
+// $XDG_DATA_HOME/tessera or ~/.local/share/tessera.
+std::string default_data_dir();
+
+}  // namespace tessera::cli

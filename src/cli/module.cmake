@@ -1,0 +1,1 @@
+# CLI11 is header-only; only command_line.cc includes it.

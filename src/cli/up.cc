@@ -1,0 +1,175 @@
+// tessera up: the whole stack in one process on a simulated fleet.
+//
+// Five threads: HTTP, the API's commits, controllers, scheduler, kubelets. Each component lives on its own executor with
+// its own LocalClient; they meet only in the API.
+
+#include <csignal>
+#include <memory>
+
+#include "apiserver/api.h"
+#include "apiserver/controllers.h"
+#include "apiserver/front.h"
+#include "apiserver/local_client.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "scheduler/scheduler.h"
+#include "sim/fleet.h"
+#include "sim/kubelet.h"
+
+namespace tessera::cli {
+namespace {
+
+struct UpOptions {
+  int64_t nodes = 24;
+  std::string fleet_path;
+  std::string data_dir = default_data_dir();
+  int64_t port = 0;
+  std::string kubeconfig;
+  std::string policy = "fgd";
+  bool verbose = false;
+};
+
+base::Result<sim::Fleet> load_fleet(const UpOptions& options) {
+  if (options.fleet_path.empty()) return sim::default_fleet(static_cast<int>(options.nodes));
+  TS_TRY(const std::string text, base::read_file(options.fleet_path, size_t{16} << 20));
+  auto fleet = sim::parse_fleet(text);
+  if (!fleet) return base::error(fleet.error().in(options.fleet_path));
+  return fleet;
+}
+
+// The parts of the process, in the order in which they start; they end in reverse.
+class Stack {
+ public:
+  explicit Stack(const UpOptions& options) : options_(options) {}
+  ~Stack() { stop(); }
+
+  base::Status start() {
+    TS_TRY(const auto policy, scheduler::core::parse_policy(options_.policy));
+    TS_TRY(sim::Fleet fleet, load_fleet(options_));
+    TS_TRY_STATUS(base::make_dirs(options_.data_dir, 0700));
+    TS_TRY(const auto pki, apiserver::load_or_make_pki(options_.data_dir + "/pki", clock_));
+    apiserver::Api::Options api;
+    api.data_dir = options_.data_dir + "/store";
+    api.clock = &clock_;
+    api.executor = &commits_;
+    api.random = random_.fork();
+    TS_TRY_STATUS(base::make_dirs(api.data_dir, 0700));
+    TS_TRY(api_, apiserver::Api::open(std::move(api)));
+    TS_TRY_STATUS(serve(pki));
+    start_components(policy, std::move(fleet));
+    return write_kubeconfig(pki);
+  }
+
+  void stop() {
+    if (server_) server_->stop();
+    kubelet_loop_.stop();
+    scheduler_loop_.stop();
+    controller_loop_.stop();
+    if (api_) api_->close();
+    commits_.stop();
+  }
+
+  std::string url() const { return fmt::format("https://127.0.0.1:{}", server_->port()); }
+  std::string kubeconfig_path() const {
+    return options_.kubeconfig.empty() ? options_.data_dir + "/kubeconfig" : options_.kubeconfig;
+  }
+
+ private:
+  base::Status serve(const apiserver::Pki& pki) {
+    front_ = std::make_unique<apiserver::Front>(*api_, apiserver::FrontOptions{});
+    http::ServerOptions http;
+    http.port = static_cast<uint16_t>(options_.port);
+    http.certificate_pem = pki.server_certificate_pem;
+    http.private_key_pem = pki.server_key_pem;
+    http.client_ca_pem = pki.ca_certificate_pem;
+    server_ = std::make_unique<http::Server>(
+        http, [this](http::Request request, std::shared_ptr<http::Responder> responder) {
+          front_->handle(std::move(request), std::move(responder));
+        });
+    return server_->start();
+  }
+
+  void start_components(scheduler::core::Policy policy, sim::Fleet fleet) {
+    auto client = [&](base::Executor& executor, std::string_view name) {
+      clients_.push_back(std::make_unique<apiserver::LocalClient>(*api_, executor,
+                                                                  apiserver::system_caller(name)));
+      return clients_.back().get();
+    };
+    controllers_ = std::make_unique<apiserver::Controllers>(
+        *client(controller_loop_, "controllers"), controller_loop_, clock_, random_.fork(),
+        apiserver::Controllers::Options{});
+    scheduler::Scheduler::Options scheduling;
+    scheduling.names = {"tessera", "default-scheduler"};
+    scheduling.policy = policy;
+    scheduler_ = std::make_unique<scheduler::Scheduler>(*client(scheduler_loop_, "scheduler"),
+                                                        scheduler_loop_, clock_, random_.fork(),
+                                                        scheduling);
+    kubelets_ = std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_,
+                                                clock_, random_.fork(), std::move(fleet),
+                                                sim::Kubelets::Options{});
+    controllers_->start();
+    scheduler_->start();
+    kubelets_->start();
+  }
+
+  base::Status write_kubeconfig(const apiserver::Pki& pki) {
+    return base::write_file(kubeconfig_path(), apiserver::kubeconfig(pki, url()), 0600);
+  }
+
+  UpOptions options_;
+  base::SystemClock clock_;
+  base::Random random_{base::entropy()};
+  base::LoopThread commits_{"api-commits"};
+  base::LoopThread controller_loop_{"controllers"};
+  base::LoopThread scheduler_loop_{"scheduler"};
+  base::LoopThread kubelet_loop_{"kubelets"};
+  std::unique_ptr<apiserver::Api> api_;
+  std::unique_ptr<apiserver::Front> front_;
+  std::unique_ptr<http::Server> server_;
+  std::vector<std::unique_ptr<apiserver::LocalClient>> clients_;
+  std::unique_ptr<apiserver::Controllers> controllers_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<sim::Kubelets> kubelets_;
+};
+
+int up(const UpOptions& options) {
+  base::set_log_level(options.verbose ? base::LogLevel::kDebug : base::LogLevel::kInfo);
+  // Blocked before any thread starts, so that only sigwait below gets them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  Stack stack(options);
+  if (auto status = stack.start(); !status) return fail(status.error());
+  fmt::print("ready {}\n", stack.url());
+  fmt::print("kubeconfig {}\n", stack.kubeconfig_path());
+  fmt::print("This is an embedded Kubernetes API for trying, testing and simulating on one machine;\n"
+             "GPUs and kubelets are simulated. End it with Ctrl-C.\n");
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  base::log_info("stopping signal={}", signal);
+  stack.stop();
+  return 0;
+}
+
+}  // namespace
+
+void add_up(CommandLine& line) {
+  auto options = std::make_shared<UpOptions>();
+  Command& command = line.command("up", "Start everything in this process on a simulated fleet");
+  command.number("--nodes", options->nodes, 1, sim::kFleetNodesMax, "Nodes of the built-in fleet")
+      .text("--fleet", options->fleet_path, "Fleet file, instead of --nodes")
+      .text("--data", options->data_dir, "Folder of the store, keys and certificates")
+      .number("--port", options->port, 0, 65535, "HTTPS port on loopback; 0 takes a free one")
+      .text("--kubeconfig", options->kubeconfig, "Where to write the kubeconfig (DATA/kubeconfig)")
+      .text("--policy", options->policy,
+            "Placement policy: fgd, bestfit, packing, clustering, dotprod, random")
+      .flag("--verbose", options->verbose, "Log more");
+  command.run([options] { return up(*options); });
+}
+
+}  // namespace tessera::cli
