@@ -1,8 +1,8 @@
 // The discovery documents: which groups, versions and resources there are.
 //
 // Shape:   made from the kinds table as JSON values; front.cc caches their text. The core group
-// lives under /api, every
-//          other under /apis; groups and versions stand in the order of the kinds table.
+//          lives under /api, every other under /apis; groups and versions stand in the order of the
+//          kinds table.
 // Errors:  null for a group or version that no kind has.
 // Threads: pure.
 // Source:  k8s.io/apimachinery meta/v1 (APIGroup, APIResourceList), k8s.io/api/apidiscovery/v2.

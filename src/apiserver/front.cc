@@ -1,6 +1,5 @@
 #include "apiserver/front.h"
 
-#include <charconv>
 #include <mutex>
 #include <utility>
 
@@ -38,7 +37,7 @@ struct Front::Impl {
       : api(core),
         options(std::move(opts)),
         pages(core.kinds()),
-        streams(core, options.executor),
+        streams(core),
         random(options.random) {}
 
   Api& api;
@@ -54,7 +53,6 @@ struct Front::Impl {
   base::Status answer_health(Exchange& exchange);
   base::Status answer_resource(std::shared_ptr<Exchange> exchange, const Caller& caller);
   base::Status answer_watch(Exchange& exchange, const Caller& caller, Operation operation);
-  base::Result<base::Duration> watch_length(const Query& query);
 };
 
 void Front::Impl::handle(http::Request request, std::shared_ptr<http::Responder> responder) {
@@ -78,7 +76,8 @@ base::Status Front::Impl::answer(std::shared_ptr<Exchange> exchange) {
   if (is_health_path(segments)) return answer_health(*exchange);
   const bool open_to_all = segments.size() == 1 && segments[0] == "version";
   if (open_to_all) return answer_page(*exchange);
-  TS_TRY(const Caller caller, authenticate(exchange->request, options.tokens));
+  TS_TRY(Caller sender, authenticate(exchange->request, options.tokens));
+  TS_TRY(const Caller caller, impersonate(exchange->request, std::move(sender)));
   if (is_page_path(segments)) {
     TS_TRY_STATUS(authorize_path(caller, exchange->request.method, path_of(exchange->request)));
     return answer_page(*exchange);
@@ -147,25 +146,10 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   return {};
 }
 
-base::Result<base::Duration> Front::Impl::watch_length(const Query& query) {
-  const std::string_view text = query_value(query, "timeoutSeconds");
-  int64_t seconds = 0;
-  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (!text.empty() && (bad != std::errc() || end != text.data() + text.size() || seconds < 0)) {
-    return base::error(Code::kBadRequest, "timeoutSeconds \"{}\" is not a whole number of seconds",
-                       text);
-  }
-  constexpr int64_t kDay = 86'400;
-  if (seconds > 0) return base::seconds(std::min(seconds, kDay));
-  const std::lock_guard lock(random_mutex);
-  return base::seconds(1800 + static_cast<int64_t>(random.below(1800)));
-}
-
 base::Status Front::Impl::answer_watch(Exchange& exchange, const Caller& caller,
                                        Operation operation) {
-  TS_TRY(const base::Duration length, watch_length(exchange.target.query));
   const WatchForm form{exchange.kind, exchange.accepted, exchange.row_object};
-  return streams.start(caller, std::move(operation.request), form, length, exchange.responder,
+  return streams.start(caller, std::move(operation.request), form, exchange.responder,
                        reply_headers(exchange));
 }
 

@@ -2,12 +2,11 @@
 // Status bodies.
 //
 // Shape:   Front::handle is an http::Handler. Answers /api, /apis, /openapi, /version, /healthz,
-// /livez, /readyz and the
-//          resource paths; content negotiation for application/json, application/yaml and Table
-//          (application/json;as=Table;v=v1;g=meta.k8s.io).
+//          /livez, /readyz and the resource paths; content negotiation for application/json,
+//          application/yaml and Table (application/json;as=Table;v=v1;g=meta.k8s.io).
 // Errors:  every refusal is a Status object as Kubernetes words it.
 // Threads: any. The Api must outlive the Front; handle() must not run any more when the Front goes
-// (stop the server first).
+//          (stop the server first).
 #pragma once
 
 #include <memory>
@@ -21,10 +20,7 @@ namespace tessera::apiserver {
 struct FrontOptions {
   // Bearer tokens that authenticate, token -> caller; client certificates authenticate by CN and O.
   std::vector<std::pair<std::string, Caller>> tokens;
-  // Ends watches at their timeoutSeconds; the Api's own. Without one a watch lasts as long as its
-  // connection.
-  base::Executor* executor = nullptr;
-  // Draws audit ids and the length of watches that ask for none (30 to 60 minutes).
+  // Draws audit ids.
   base::Random random{1};
 };
 

@@ -1,9 +1,9 @@
 // Content negotiation: what a client's Accept header asks for and we can make.
 //
 // Shape:   the first clause that can be served wins, by q, then by order. A clause asks for an
-// encoding (JSON, YAML) and
-//          a form (as=Table, as=PartialObjectMetadata, as=APIGroupDiscoveryList); protobuf is not
-//          made, and clients that prefer it name JSON after it.
+//          encoding (JSON, YAML) and a form (as=Table, as=PartialObjectMetadata,
+//          as=APIGroupDiscoveryList); protobuf is not made, and clients that prefer it name JSON
+//          after it.
 // Errors:  kNotAcceptable listing what is made.
 // Threads: pure.
 // Source:  RFC 9110 section 12.5.1; k8s.io/apiserver/pkg/endpoints/handlers/negotiation.

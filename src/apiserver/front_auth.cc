@@ -65,13 +65,40 @@ base::Result<Caller> authenticate(const http::Request& request, const Tokens& to
   return known(*found, request);
 }
 
+base::Result<Caller> impersonate(const http::Request& request, Caller caller) {
+  Caller other;
+  bool asked = false;
+  for (const auto& [name, value] : request.headers) {
+    if (!name.starts_with("impersonate-")) continue;
+    asked = true;
+    if (name == "impersonate-user") other.user = value;
+    if (name == "impersonate-group") other.groups.push_back(value);
+  }
+  if (!asked) return caller;
+  if (other.user.empty()) {
+    return base::error(
+        Code::kBadRequest,
+        "requested impersonation without impersonating a user: send Impersonate-User");
+  }
+  if (!is_master(caller)) {
+    return base::error(
+        Code::kForbidden,
+        "users \"{}\" is forbidden: User \"{}\" cannot impersonate resource \"users\" "
+        "in API group \"\" at the cluster scope",
+        other.user, caller.user);
+  }
+  return known(std::move(other), request);
+}
+
 base::Status authorize(const Caller& caller, const Operation& operation) {
   if (is_master(caller)) return {};
   const kube::Request& request = operation.request;
-  std::string resource = request.gvr.resource;
+  const std::string& group = request.gvr.group;
+  const std::string& plural = request.gvr.resource;
+  std::string resource = plural;
   if (!request.subresource.empty()) resource.append("/").append(request.subresource);
-  const std::string object =
-      request.name.empty() ? resource : fmt::format("{} \"{}\"", resource, request.name);
+  std::string object = group.empty() ? plural : fmt::format("{}.{}", plural, group);
+  if (!request.name.empty()) object += fmt::format(" \"{}\"", request.name);
   const std::string where = request.ns.empty() ? "at the cluster scope"
                                                : fmt::format("in the namespace \"{}\"", request.ns);
   return base::error(

@@ -1,8 +1,8 @@
 // Watch events as bytes, made once for all watchers that want the same form.
 //
 // Shape:   a ring of the newest events; an event is told by its type and by the identity of its
-// object, which all watchers
-//          share. Beyond the ring an event is serialised again, nothing else.
+//          object, which all watchers share. Beyond the ring an event is serialised again, nothing
+//          else.
 // Threads: any.
 #pragma once
 

@@ -2,7 +2,7 @@
 // sending of it.
 //
 // Threads: an Exchange is used by one thread at a time: the connection's, then the one that brings
-// the reply.
+//          the reply.
 #pragma once
 
 #include <memory>

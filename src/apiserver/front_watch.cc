@@ -77,7 +77,6 @@ class Stream {
 }  // namespace
 
 struct WatchStreams::Shared {
-  base::Executor* executor = nullptr;
   const base::Clock* clock = nullptr;
   EventBytes bytes;
   std::mutex mutex;
@@ -93,12 +92,8 @@ struct WatchStreams::Shared {
     streams.erase(stream);
   }
 
-  // A subscription is dropped on the executor: never from inside its own callback.
   void finish(const std::shared_ptr<Stream>& stream) {
-    Held held = stream->end();
-    if (!held) return;
-    remove(stream);
-    if (executor != nullptr) executor->post([held = std::move(held)] {});
+    if (const Held held = stream->end()) remove(stream);
   }
 
   void send(const std::shared_ptr<Stream>& stream, const kube::WatchEvent& event) {
@@ -118,9 +113,7 @@ struct WatchStreams::Shared {
   }
 };
 
-WatchStreams::WatchStreams(Api& api, base::Executor* executor)
-    : api_(api), shared_(std::make_shared<Shared>()) {
-  shared_->executor = executor;
+WatchStreams::WatchStreams(Api& api) : api_(api), shared_(std::make_shared<Shared>()) {
   shared_->clock = &api.clock();
 }
 
@@ -134,7 +127,7 @@ WatchStreams::~WatchStreams() {
 }
 
 base::Status WatchStreams::start(const Caller& caller, kube::Request request, const WatchForm& form,
-                                 base::Duration timeout, std::shared_ptr<http::Responder> responder,
+                                 std::shared_ptr<http::Responder> responder,
                                  http::Headers headers) {
   auto stream = std::make_shared<Stream>(responder, form);
   std::weak_ptr<Stream> weak_stream(stream);
@@ -164,12 +157,9 @@ base::Status WatchStreams::start(const Caller& caller, kube::Request request, co
         std::make_shared<base::Subscription>());  // nothing to drop, but an end to wait for
     shared_->close(stream, base::error(std::move(watching).error()));
   }
-  const auto finish = [with_both] {
-    with_both([](Shared& shared, const auto& live) { shared.finish(live); });
-  };
   if (!stream->begin(std::move(headers))) shared_->finish(stream);
-  responder->on_closed(finish);
-  if (shared_->executor != nullptr) shared_->executor->post_after(timeout, finish);
+  responder->on_closed(
+      [with_both] { with_both([](Shared& shared, const auto& live) { shared.finish(live); }); });
   return {};
 }
 

@@ -2,11 +2,9 @@
 // ends it.
 //
 // Shape:   WatchStreams::start subscribes and begins the response. Events are serialised once and
-// the bytes shared between
-//          watchers that want the same form.
+//          the bytes shared between watchers that want the same form.
 // Errors:  start() answers what the Api refuses (a bad selector). A resourceVersion that is too old
-// is, as in Kubernetes, a
-//          stream with one ERROR event; so is history overrun later.
+//          is, as in Kubernetes, a stream with one ERROR event; so is history overrun later.
 // Threads: any.
 #pragma once
 
@@ -30,13 +28,11 @@ struct WatchForm {
 
 class WatchStreams {
  public:
-  // `executor` may be null: no timeouts then.
-  WatchStreams(Api& api, base::Executor* executor);
+  explicit WatchStreams(Api& api);
   ~WatchStreams();  // ends all
 
   base::Status start(const Caller& caller, kube::Request request, const WatchForm& form,
-                     base::Duration timeout, std::shared_ptr<http::Responder> responder,
-                     http::Headers headers);
+                     std::shared_ptr<http::Responder> responder, http::Headers headers);
 
  private:
   struct Shared;

@@ -1,9 +1,9 @@
 // The OpenAPI documents: an index and one v3 document a group version, and one v2 document for all.
 //
 // Shape:   paths carry x-kubernetes-action and x-kubernetes-group-version-kind and the query
-// parameters that clients look
-//          for (kubectl reads fieldValidation off PATCH to learn whether the server validates);
-//          components are the types that the kinds reach, from kube::openapi_schema. JSON only.
+//          parameters that clients look for (kubectl reads fieldValidation off PATCH to learn
+//          whether the server validates); components are the types that the kinds reach, from
+//          kube::openapi_schema. JSON only.
 // Errors:  null for a group version that no kind has.
 // Threads: pure.
 // Source:  OpenAPI 3.0.0 and 2.0; k8s.io/kube-openapi (extensions).

@@ -1,12 +1,10 @@
 // Reading request bodies: JSON, YAML, protobuf and the four kinds of patch.
 //
 // Shape:   read_body fills request.body (and patch_type) for an operation; DeleteOptions given as
-// query parameters are
-//          put into the body, so that the core reads one form.
+//          query parameters are put into the body, so that the core reads one form.
 // Errors:  kUnsupportedMediaType, kTooLarge (over 3 MiB, as Kubernetes), kBadRequest: malformed,
-// too deep, or with
-//          fieldValidation=Strict a key that stands twice. With Warn (the default) such keys become
-//          warnings.
+//          too deep, or with fieldValidation=Strict a key that stands twice. With Warn (the
+//          default) such keys become warnings.
 // Threads: pure.
 // Source:  k8s.io/apiserver/pkg/endpoints/handlers (create.go, patch.go, delete.go).
 #pragma once

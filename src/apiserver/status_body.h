@@ -1,12 +1,11 @@
 // Errors as metav1.Status objects.
 //
 // Shape:   status_body(error, subject): the subject is what the request was about; which of its
-// parts the Status shows
-//          depends on the error's code, as in Kubernetes (a bad request has no details; Invalid
-//          names the kind where NotFound names the resource).
+//          parts the Status shows depends on the error's code, as in Kubernetes (a bad request has
+//          no details; Invalid names the kind where NotFound names the resource).
 // Threads: pure.
 // Source:  k8s.io/apimachinery/pkg/api/errors and pkg/apis/meta/v1/types.go (Status,
-// StatusDetails).
+//          StatusDetails).
 #pragma once
 
 #include <string>

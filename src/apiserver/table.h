@@ -1,12 +1,11 @@
 // Server-side printing: objects as meta.k8s.io Tables and as PartialObjectMetadata.
 //
 // Shape:   to_table takes one object or a List of a kind and gives a Table with the kind's columns.
-// Watches print each
-//          object as a Table of one row, and only the first of a stream carries the column
-//          definitions.
+//          Watches print each object as a Table of one row, and only the first of a stream carries
+//          the column definitions.
 // Threads: pure.
 // Source:  k8s.io/apimachinery/pkg/apis/meta/v1 (Table);
-// k8s.io/apiserver/pkg/endpoints/handlers/response.go.
+//          k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 #pragma once
 
 #include <string>
