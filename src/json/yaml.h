@@ -29,7 +29,7 @@ base::Result<std::vector<Value>> parse_yaml_stream(std::string_view text,
 // Exactly one document.
 base::Result<Value> parse_yaml(std::string_view text, const YamlOptions& options = {});
 
-// Block style, keys sorted, as `kubectl -o yaml` prints.
+// Block style, keys sorted, as `kubectl -o yaml` prints (but long lines are not folded). Ends with a line break.
 std::string to_yaml(const Value& value);
 
 }  // namespace tessera::json
