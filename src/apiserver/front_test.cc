@@ -9,6 +9,7 @@
 #include "apiserver/front_event_bytes.h"
 #include "apiserver/routes_test_kinds.h"
 #include "apiserver/status_body.h"
+#include "base/check.h"
 #include "json/parse.h"
 
 namespace tessera::apiserver {
@@ -92,7 +93,9 @@ class FrontTest : public testing::Test {
                     {"plain-token", {"jane", {}, ""}}};
     front_ = std::make_unique<Front>(*api_, std::move(front));
     loop_.run_ready();
-    send("POST", "/api/v1/namespaces", R"({"kind":"Namespace","metadata":{"name":"work"}})");
+    const auto created =
+        send("POST", "/api/v1/namespaces", R"({"kind":"Namespace","metadata":{"name":"work"}})");
+    EXPECT_EQ(created->answer.status, 201) << created->answer.body;
   }
 
   struct Extra {
@@ -429,6 +432,10 @@ TEST(StatusBody, DetailsFollowTheCode) {
           .dump(),
       R"({"causes":[{"field":"spec.a","message":"x","reason":"FieldValueInvalid"}],)"
       R"("kind":"Pod","name":"p"})");
+  EXPECT_EQ(status_body({Code::kNotFound, "namespaces \"x\" not found", {}}, pod)["details"].dump(),
+            R"({"kind":"namespaces","name":"x"})");
+  EXPECT_EQ(status_body({Code::kNotFound, "jobs.batch \"x\" not found", {}})["details"].dump(),
+            R"({"group":"batch","kind":"jobs","name":"x"})");
   EXPECT_EQ(status_body({Code::kUnavailable, "m", {}})["details"]["retryAfterSeconds"].as_int(), 1);
   EXPECT_EQ(status_body({Code::kExpired, "m", {}})["code"].as_int(), 410);
 }

@@ -1,5 +1,7 @@
 #include "apiserver/status_body.h"
 
+#include <algorithm>
+
 namespace tessera::apiserver {
 namespace {
 
@@ -39,8 +41,24 @@ json::Value causes_of(const base::Error& error) {
   return causes;
 }
 
-json::Value details_of(const base::Error& error, const StatusSubject& subject) {
+// "namespaces "x" not found" may speak of another object than the one asked for.
+StatusSubject subject_of_not_found(const std::string& message, const StatusSubject& asked) {
+  constexpr std::string_view kEnd = "\" not found";
+  const size_t quote = message.find(" \"");
+  if (!message.ends_with(kEnd) || quote == std::string::npos || message.find(' ') != quote)
+    return asked;
+  StatusSubject out;
+  out.name = message.substr(quote + 2, message.size() - kEnd.size() - quote - 2);
+  const size_t dot = std::min(message.find('.'), quote);
+  out.resource = message.substr(0, dot);
+  if (dot < quote) out.group = message.substr(dot + 1, quote - dot - 1);
+  return out;
+}
+
+json::Value details_of(const base::Error& error, const StatusSubject& asked) {
   json::Value details = json::Value::object();
+  const StatusSubject subject =
+      error.code == Code::kNotFound ? subject_of_not_found(error.message, asked) : asked;
   if (names_subject(error.code)) {
     set_text(details, "name", subject.name);
     set_text(details, "group", subject.group);

@@ -1,0 +1,194 @@
+#include "apiserver/admission.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "apiserver/api_errors.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+using json::Value;
+
+constexpr std::array<std::string_view, 4> kInitialNamespaces = {"default", "kube-node-lease",
+                                                                "kube-public", "kube-system"};
+constexpr int64_t kTolerationSeconds = 300;
+constexpr int64_t kUserPriorityMax = 1'000'000'000;
+
+bool tolerates_all_of(const Value& tolerations, std::string_view taint) {
+  return std::ranges::any_of(tolerations.items(), [&](const Value& item) {
+    const std::string_view key = item["key"].as_string();
+    const std::string_view effect = item["effect"].as_string();
+    return (key == taint || key.empty()) && (effect == "NoExecute" || effect.empty());
+  });
+}
+
+void add_default_tolerations(Value& spec) {
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    if (tolerates_all_of(spec["tolerations"], taint)) continue;
+    spec.ref("tolerations")
+        .push_back(Value::object({{"effect", "NoExecute"},
+                                  {"key", taint},
+                                  {"operator", "Exists"},
+                                  {"tolerationSeconds", kTolerationSeconds}}));
+  }
+}
+
+void add_service_account(Value& spec) {
+  if (spec["serviceAccountName"].as_string().empty()) {
+    const std::string old = spec["serviceAccount"].str();  // the deprecated name of the field
+    spec.set("serviceAccountName", old.empty() ? "default" : old);
+  }
+  if (!(spec["serviceAccount"] == spec["serviceAccountName"])) {
+    spec.set("serviceAccount", spec["serviceAccountName"]);
+  }
+}
+
+// Of several global defaults the lowest counts.
+Store::Found default_class(const Core& core) {
+  Store::Found found;
+  Store::Range range;
+  range.filter = [](const Value& object) { return object["globalDefault"].as_bool(); };
+  const auto page = core.store->list(core.priority_classes, range);
+  if (!page) return found;
+  for (const Value& item : page->items) {
+    if (!found || item["value"].as_int() < found.object["value"].as_int()) found = {item, 1};
+  }
+  return found;
+}
+
+base::Status add_priority(const Core& core, std::string_view pod, Value& spec) {
+  const std::string name = spec["priorityClassName"].str();
+  Store::Found priority_class;
+  if (core.priority_classes != nullptr) {
+    priority_class = name.empty() ? default_class(core)
+                                  : core.store->latest(core.priority_classes, name);
+  }
+  if (!name.empty() && !priority_class) {
+    return base::error(forbidden(
+        *core.pods, pod, fmt::format("no PriorityClass with name {} was found", name)));
+  }
+  const int64_t value = priority_class ? priority_class.object["value"].as_int() : 0;
+  if (spec.contains("priority") && spec["priority"].as_int() != value) {
+    return base::error(forbidden(
+        *core.pods, pod,
+        fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority "
+                    "admission controller computed {} from the given PriorityClass name",
+                    spec["priority"].as_int(), value)));
+  }
+  std::string policy = priority_class ? priority_class.object["preemptionPolicy"].str() : "";
+  if (policy.empty()) policy = "PreemptLowerPriority";
+  if (spec.contains("preemptionPolicy") && spec["preemptionPolicy"].as_string() != policy) {
+    return base::error(forbidden(
+        *core.pods, pod,
+        fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; "
+                    "priority admission controller computed {} from the given PriorityClass name",
+                    spec["preemptionPolicy"].as_string(), policy)));
+  }
+  if (name.empty() && priority_class) {
+    spec.set("priorityClassName", priority_class.object["metadata"]["name"]);
+  }
+  spec.set("priority", value);
+  spec.set("preemptionPolicy", policy);
+  return {};
+}
+
+Value initial_object(const Kind& kind, std::string_view ns, std::string_view name) {
+  Value object = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind}});
+  object.ref("metadata", "name") = name;
+  if (!ns.empty()) object.ref("metadata", "namespace") = ns;
+  return object;
+}
+
+}  // namespace
+
+base::Status admit_namespace(Core& core, const Kind& kind, std::string_view ns,
+                             std::string_view name) {
+  if (!kind.namespaced || core.namespaces == nullptr) return {};
+  const Store::Found found = core.store->latest(core.namespaces, ns);
+  if (!found) return base::error(not_found(*core.namespaces, ns));
+  if (found.object["status"]["phase"].as_string() != "Terminating" &&
+      !found.object["metadata"].contains("deletionTimestamp")) {
+    return {};
+  }
+  base::Error error = forbidden(
+      kind, name,
+      fmt::format("unable to create new content in namespace {} because it is being terminated",
+                  ns));
+  error.causes.push_back({"NamespaceTerminating",
+                          fmt::format("namespace {} is being terminated", ns),
+                          "metadata.namespace"});
+  return base::error(std::move(error));
+}
+
+bool is_protected_namespace(std::string_view name) {
+  return name == "default" || name == "kube-system" || name == "kube-public";
+}
+
+void admit_new_namespace(Value& ns) {
+  ns.ref("spec", "finalizers") = Value::array({Value("kubernetes")});
+  ns.ref("status", "phase") = "Active";
+  // Selectors of namespaces go by name through this label.
+  ns.ref("metadata", "labels", "kubernetes.io/metadata.name") = ns["metadata"]["name"];
+}
+
+base::Status admit_pod(Core& core, Value& pod) {
+  const std::string name = pod["metadata"]["name"].str();
+  Value& spec = pod.ref("spec");
+  add_service_account(spec);
+  add_default_tolerations(spec);
+  return add_priority(core, name, spec);
+}
+
+base::Status admit_priority_class(Core& core, const Value& priority_class) {
+  const Value& name = priority_class["metadata"]["name"];
+  if (priority_class["value"].as_int() > kUserPriorityMax &&
+      !name.as_string().starts_with("system-")) {
+    return base::error(forbidden(*core.priority_classes, name.as_string(),
+                                 fmt::format("maximum allowed value of a user defined priority is {}",
+                                             kUserPriorityMax)));
+  }
+  return {};
+}
+
+std::vector<std::pair<const Kind*, Value>> initial_objects(const Core& core) {
+  std::vector<std::pair<const Kind*, Value>> out;
+  if (core.namespaces != nullptr) {
+    for (const std::string_view name : kInitialNamespaces) {
+      out.emplace_back(core.namespaces, initial_object(*core.namespaces, "", name));
+    }
+  }
+  if (core.priority_classes != nullptr) {
+    constexpr std::pair<std::string_view, int64_t> kClasses[] = {
+        {"system-cluster-critical", 2'000'000'000}, {"system-node-critical", 2'000'001'000}};
+    for (const auto& [name, value] : kClasses) {
+      Value object = initial_object(*core.priority_classes, "", name);
+      object.set("value", value);
+      object.set("preemptionPolicy", "PreemptLowerPriority");
+      object.set("description",
+                 name == "system-node-critical"
+                     ? "For pods that a node cannot do without: the highest priority"
+                     : "For pods that the cluster cannot do without, which may move to another node");
+      out.emplace_back(core.priority_classes, std::move(object));
+    }
+  }
+  if (core.services != nullptr) {
+    Value service = initial_object(*core.services, "default", "kubernetes");
+    service.ref("metadata", "labels") =
+        Value::object({{"component", "apiserver"}, {"provider", "kubernetes"}});
+    Value& spec = service.ref("spec");
+    spec.set("clusterIP", "10.96.0.1");
+    spec.set("type", "ClusterIP");
+    spec.set("ports", Value::array({Value::object({{"name", "https"},
+                                                   {"port", 443},
+                                                   {"protocol", "TCP"},
+                                                   {"targetPort", 6443}})}));
+    out.emplace_back(core.services, std::move(service));
+  }
+  return out;
+}
+
+}  // namespace tessera::apiserver

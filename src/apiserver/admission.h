@@ -1,0 +1,31 @@
+// What the server adds to objects or forbids, beyond defaults and validation.
+//
+// Shape:   namespace life cycle for everything; service account, default tolerations and priority for Pods; addresses for
+//          Services (admission_service.h).
+// Errors:  kNotFound (no such namespace), kForbidden in Kubernetes' words.
+// Threads: any; reads the newest state of the store.
+// Source:  Kubernetes' admission plugins NamespaceLifecycle, ServiceAccount, DefaultTolerationSeconds, Priority.
+#pragma once
+
+#include <string_view>
+
+#include "apiserver/api_core.h"
+#include "base/result.h"
+#include "json/value.h"
+
+namespace tessera::apiserver {
+
+// A new object may be made in the namespace.
+base::Status admit_namespace(Core& core, const Kind& kind, std::string_view ns,
+                             std::string_view name);
+// Namespaces that are never deleted.
+bool is_protected_namespace(std::string_view name);
+// A namespace is held until its content is gone.
+void admit_new_namespace(json::Value& ns);
+base::Status admit_pod(Core& core, json::Value& pod);
+base::Status admit_priority_class(Core& core, const json::Value& priority_class);
+
+// What a new cluster has: namespaces, priority classes, the API's own Service.
+std::vector<std::pair<const Kind*, json::Value>> initial_objects(const Core& core);
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,65 @@
+#include "apiserver/admission_events.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tessera::apiserver {
+namespace {
+
+using json::Value;
+
+constexpr base::Duration kPeriodMax = base::seconds(60);
+
+// When something was last said of the event.
+base::Time last_seen(const Value& event) {
+  base::Time latest{0};
+  for (const Value* text :
+       {&event["metadata"]["creationTimestamp"], &event["lastTimestamp"], &event["eventTime"],
+        &event.get("series", "lastObservedTime")}) {
+    if (text->as_string().empty()) continue;
+    if (const auto time = base::parse_rfc3339(text->as_string())) latest = std::max(latest, *time);
+  }
+  return latest;
+}
+
+}  // namespace
+
+void EventExpiry::on_change(const Store::Change& change) {
+  const auto core = core_.lock();
+  if (core && change.kind == core->events && !change.after.is_null()) arm();
+}
+
+void EventExpiry::arm() {
+  const auto core = core_.lock();
+  if (!core || core->events == nullptr || std::exchange(armed_, true)) return;
+  const base::Duration period =
+      std::clamp(core->options.event_ttl, base::millis(100), kPeriodMax);
+  core->options.executor->post_after(period, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->sweep();
+  });
+}
+
+void EventExpiry::sweep() {
+  armed_ = false;
+  const auto core = core_.lock();
+  if (!core) return;
+  const base::Time limit = core->now() - core->options.event_ttl;
+  const auto page = core->store->list(core->events, {});
+  if (!page || page->items.empty()) return;
+  for (const Value& event : page->items) {
+    if (last_seen(event) > limit) continue;
+    auto call = std::make_shared<Call>();
+    call->kind = core->events;
+    call->done = [](const ApiReply&) {};
+    const std::string key = store_key(*core->events, event);
+    run_update(*core, call,
+               {key, key,
+                [limit](const Value& current) -> base::Result<Value> {
+                  return last_seen(current) > limit ? current : Value();
+                },
+                200, {}});
+  }
+  arm();
+}
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,270 @@
+#include "apiserver/api.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "apiserver/admission.h"
+#include "apiserver/admission_events.h"
+#include "apiserver/api_core.h"
+#include "apiserver/api_errors.h"
+#include "apiserver/api_token.h"
+#include "apiserver/sqlite_log.h"
+#include "base/check.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+using kube::Verb;
+
+base::Error no_such_resource() {
+  return {Code::kNotFound, "the server could not find the requested resource", {}};
+}
+
+base::Result<FieldValidation> read_validation(const kube::Request& request) {
+  const std::string_view text = request.option("fieldValidation");
+  if (text.empty() || text == "Warn") return FieldValidation::kWarn;
+  if (text == "Strict") return FieldValidation::kStrict;
+  if (text == "Ignore") return FieldValidation::kIgnore;
+  return base::error(bad_request(fmt::format(
+      "fieldValidation: Unsupported value: \"{}\": supported values: \"Ignore\", \"Strict\", "
+      "\"Warn\"",
+      text.substr(0, 64))));
+}
+
+base::Result<bool> read_dry_run(const kube::Request& request) {
+  std::string_view text = request.option("dryRun");
+  if (text.empty() && (request.verb == Verb::kDelete || request.verb == Verb::kDeleteCollection)) {
+    const json::Value& list = request.body["dryRun"];
+    if (!list.empty()) text = list.at(0).as_string();
+  }
+  if (text.empty()) return false;
+  if (text == "All") return true;
+  return base::error(bad_request(fmt::format(
+      "dryRun: Unsupported value: \"{}\": supported values: \"All\"", text.substr(0, 64))));
+}
+
+bool has_subresource(const Kind& kind, const std::string& name) {
+  if (name.empty()) return true;
+  if (name == "status") return kind.status_subresource;
+  return std::ranges::find(kind.subresources, name) != kind.subresources.end();
+}
+
+// What the address of a request says must fit the kind.
+base::Status check_address(const Kind& kind, const kube::Request& request) {
+  const bool collection = request.verb == Verb::kList || request.verb == Verb::kDeleteCollection;
+  const bool create = request.verb == Verb::kCreate;
+  if (!has_subresource(kind, request.subresource)) return base::error(no_such_resource());
+  if (!kind.namespaced && !request.ns.empty()) return base::error(no_such_resource());
+  if (kind.namespaced && request.ns.empty() && request.verb != Verb::kList) {
+    return base::error(
+        bad_request("an empty namespace may not be set during " +
+                    std::string(create ? "creation" : "this request: name the namespace")));
+  }
+  const bool named = !request.name.empty();
+  if (!named && !collection && (!create || !request.subresource.empty())) {
+    return base::error(method_not_allowed());
+  }
+  return {};
+}
+
+void dispatch(Core& core, const CallPtr& call) {
+  const std::string& sub = call->request.subresource;
+  const Verb verb = call->request.verb;
+  if (sub == "binding" && verb == Verb::kCreate) return do_binding(core, call);
+  if (sub == "eviction" && verb == Verb::kCreate) return do_eviction(core, call);
+  const bool edits = verb == Verb::kUpdate || verb == Verb::kPatch;
+  if (sub == "scale" && (verb == Verb::kGet || edits)) return do_scale(core, call);
+  const bool half = sub == "status" || sub == "ephemeralcontainers" || sub == "resize" ||
+                    sub == "finalize";
+  if (!sub.empty() && !(half && (verb == Verb::kGet || edits))) {
+    return fail(core, call, method_not_allowed());
+  }
+  switch (verb) {
+    case Verb::kGet: return do_get(core, call);
+    case Verb::kList: return do_list(core, call);
+    case Verb::kCreate: return do_create(core, call);
+    case Verb::kUpdate: return do_update(core, call);
+    case Verb::kPatch: return do_patch(core, call);
+    case Verb::kDelete: return do_delete(core, call);
+    case Verb::kDeleteCollection: return do_delete_collection(core, call);
+  }
+}
+
+base::Result<WatchHub::Wanted> read_watch(const Core& core, const kube::Request& request) {
+  WatchHub::Wanted wanted;
+  wanted.kind = core.options.kinds->find(request.gvr);
+  if (wanted.kind == nullptr) return base::error(no_such_resource());
+  TS_TRY(wanted.selection, Selection::parse(*wanted.kind, request));
+  TS_TRY(const auto version, read_number(request, "resourceVersion"));
+  TS_TRY(const auto timeout, read_number(request, "timeoutSeconds"));
+  constexpr uint64_t kYear = 366 * 86400;
+  wanted.timeout = base::seconds(static_cast<int64_t>(std::min(timeout.value_or(0), kYear)));
+  wanted.since = version.value_or(0);
+  wanted.bookmarks = read_flag(request, "allowWatchBookmarks");
+  const bool initial = read_flag(request, "sendInitialEvents");
+  const bool match_ok = request.option("resourceVersionMatch") == "NotOlderThan";
+  const bool says_initial = !request.option("sendInitialEvents").empty();
+  if (says_initial != !request.option("resourceVersionMatch").empty() ||
+      (says_initial && !match_ok)) {
+    return base::error(Code::kInvalid,
+                       "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: "
+                       "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan, "
+                       "and resourceVersionMatch is forbidden for watch without it");
+  }
+  wanted.at_least = initial;
+  wanted.initial_bookmark = initial && wanted.bookmarks;
+  return wanted;
+}
+
+base::Status check_start(const Core& core, const WatchHub::Wanted& wanted) {
+  if (wanted.since == 0) return {};
+  TS_TRY_STATUS(check_not_ahead(wanted.since, core.store->revision()));
+  const uint64_t oldest = core.store->oldest();
+  if (wanted.at_least || wanted.since >= oldest) return {};
+  return base::error(Code::kExpired, "too old resource version: {} ({})", wanted.since, oldest);
+}
+
+}  // namespace
+
+Caller system_caller(std::string_view component) {
+  return {"system:" + std::string(component),
+          {"system:masters", "system:authenticated"},
+          "tessera/" + std::string(component)};
+}
+
+struct Api::Impl {
+  std::shared_ptr<Core> core;
+  std::shared_ptr<EventExpiry> events;
+
+  base::Status restore();
+  void observe();
+  void make_initial_objects();
+  void resume();
+};
+
+base::Status Api::Impl::restore() {
+  const Options& options = core->options;
+  std::unique_ptr<RowLog> log;
+  std::vector<StoredRow> rows;
+  uint64_t revision = 1;
+  if (!options.data_dir.empty()) {
+    TS_TRY(SqliteLog::Loaded loaded, SqliteLog::open(options.data_dir));
+    log = std::move(loaded.log);
+    rows = std::move(loaded.rows);
+    revision = std::max<uint64_t>(loaded.revision, 1);
+  }
+  core->store =
+      std::make_shared<Store>(*options.executor, std::move(log), options.history_events_max);
+  const base::Status restored = core->store->restore(*options.kinds, std::move(rows), revision);
+  if (!restored) return base::error(restored.error().in("in " + options.data_dir));
+  core->hub = std::make_shared<WatchHub>(*options.executor, core->store, options.bookmark_period);
+  return {};
+}
+
+void Api::Impl::observe() {
+  events = std::make_shared<EventExpiry>(core);
+  core->store->observe([weak = std::weak_ptr(core), expiry = events](const Store::Change& change) {
+    const auto now = weak.lock();
+    if (!now) return;
+    if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
+    now->hub->dispatch(change);
+    expiry->on_change(change);
+  });
+}
+
+// Objects that every cluster has are made where they are missing, through the same steps as all others.
+void Api::Impl::make_initial_objects() {
+  for (auto& [kind, object] : initial_objects(*core)) {
+    auto call = std::make_shared<Call>();
+    call->kind = kind;
+    call->caller = system_caller("apiserver");
+    call->request.verb = Verb::kCreate;
+    call->request.gvr = kind->gvr();
+    call->request.ns = object["metadata"]["namespace"].str();
+    call->request.name = object["metadata"]["name"].str();
+    call->done = [](const ApiReply&) {};
+    if (core->store->latest(kind, call->key())) continue;
+    call->request.name.clear();
+    call->request.body = std::move(object);
+    do_create(*core, call);
+  }
+  core->store->flush_now();
+}
+
+// What a stop cut short goes on.
+void Api::Impl::resume() {
+  if (core->services != nullptr) {
+    if (const auto page = core->store->list(core->services, {})) {
+      for (const json::Value& service : page->items) core->ips.hold(service);
+    }
+  }
+  core->options.executor->post([expiry = events] { expiry->arm(); });
+}
+
+Api::Api(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Api::~Api() {
+  close();
+}
+
+base::Result<std::unique_ptr<Api>> Api::open(Options options) {
+  TS_CHECK(options.clock != nullptr && options.executor != nullptr && options.kinds != nullptr);
+  auto impl = std::make_unique<Impl>();
+  impl->core = std::make_shared<Core>(std::move(options));
+  TS_TRY_STATUS(impl->restore());
+  impl->observe();
+  impl->resume();
+  impl->make_initial_objects();
+  return std::unique_ptr<Api>(new Api(std::move(impl)));
+}
+
+void Api::call(const Caller& caller, kube::Request request, std::function<void(ApiReply)> done) {
+  auto call = std::make_shared<Call>();
+  call->kind = impl_->core->options.kinds->find(request.gvr);
+  call->caller = caller;
+  call->request = std::move(request);
+  call->done = std::move(done);
+  Core& core = *impl_->core;
+  if (call->kind == nullptr) return fail(core, call, no_such_resource());
+  if (const auto ok = check_address(*call->kind, call->request); !ok) {
+    return fail(core, call, ok.error());
+  }
+  const auto validation = read_validation(call->request);
+  if (!validation) return fail(core, call, validation.error());
+  const auto dry_run = read_dry_run(call->request);
+  if (!dry_run) return fail(core, call, dry_run.error());
+  call->validation = *validation;
+  call->dry_run = *dry_run;
+  dispatch(core, call);
+}
+
+base::Result<std::unique_ptr<base::Subscription>> Api::watch(
+    const Caller& /*caller*/, kube::Request request,
+    std::function<void(kube::WatchEvent)> on_event, std::function<void(base::Status)> on_close) {
+  const Core& core = *impl_->core;
+  TS_TRY(WatchHub::Wanted wanted, read_watch(core, request));
+  TS_TRY_STATUS(check_start(core, wanted));
+  wanted.on_event = std::move(on_event);
+  wanted.on_close = std::move(on_close);
+  return core.hub->subscribe(std::move(wanted));
+}
+
+const Kinds& Api::kinds() const {
+  return *impl_->core->options.kinds;
+}
+
+const base::Clock& Api::clock() const {
+  return *impl_->core->options.clock;
+}
+
+uint64_t Api::revision() const {
+  return impl_->core->store->revision();
+}
+
+void Api::close() {
+  impl_->core->hub->close();
+  impl_->core->store->close();
+}
+
+}  // namespace tessera::apiserver

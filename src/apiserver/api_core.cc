@@ -1,0 +1,116 @@
+#include "apiserver/api_core.h"
+
+#include <utility>
+
+#include "apiserver/api_errors.h"
+
+namespace tessera::apiserver {
+namespace {
+
+// An object that etcd would refuse is refused here.
+constexpr size_t kObjectBytesMax = size_t{3} << 19;
+constexpr int kAttemptsMax = 1000;
+
+// About the length of the JSON text; stops once it is past `limit`.
+size_t text_size(const json::Value& value, size_t limit) {
+  size_t size = 8;
+  if (value.is_string()) return value.as_string().size() + 2;
+  for (const json::Value& item : value.items()) {
+    if (size > limit) return size;
+    size += text_size(item, limit - size) + 1;
+  }
+  for (const json::Member& member : value.members()) {
+    if (size > limit) return size;
+    size += member.name().size() + 4;
+    if (size <= limit) size += text_size(member.value, limit - size);
+  }
+  return size;
+}
+
+}  // namespace
+
+Core::Core(Api::Options from) : options(std::move(from)), random_(options.random) {
+  const auto find = [&](const char* group, const char* plural) {
+    return options.kinds->find({group, "v1", plural});
+  };
+  namespaces = find("", "namespaces");
+  pods = find("", "pods");
+  services = find("", "services");
+  events = find("", "events");
+  priority_classes = find("scheduling.k8s.io", "priorityclasses");
+}
+
+std::string Core::uuid() {
+  const std::lock_guard lock(random_mutex_);
+  return random_.uuid();
+}
+
+std::string Core::suffix(int length) {
+  const std::lock_guard lock(random_mutex_);
+  return random_.suffix(length);
+}
+
+uint64_t Core::draw(uint64_t bound) {
+  const std::lock_guard lock(random_mutex_);
+  return random_.below(bound);
+}
+
+void fail(Core& core, const CallPtr& call, base::Error error) {
+  core.store->when_durable([call, error = std::move(error)](const base::Status& status) {
+    const base::Error& why = status ? error : status.error();
+    call->done({base::error(why), base::http_status_of(why.code), std::move(call->warnings)});
+  });
+}
+
+void succeed(Core& core, const CallPtr& call, json::Value result, int http_status) {
+  core.store->when_durable([reply = reply_of(call, http_status),
+                            result = std::move(result)](const base::Status& status) {
+    if (status) {
+      reply(result);
+    } else {
+      reply(base::error(status.error()));
+    }
+  });
+}
+
+std::function<void(base::Result<json::Value>)> reply_of(
+    CallPtr call, int http_status, std::function<json::Value(json::Value)> view) {
+  return [call = std::move(call), http_status,
+          view = std::move(view)](base::Result<json::Value> result) {
+    const int code = result ? http_status : base::http_status_of(result.error().code);
+    if (result && view) *result = view(std::move(*result));
+    call->done({std::move(result), code, std::move(call->warnings)});
+  };
+}
+
+base::Status check_size(const json::Value& object) {
+  if (text_size(object, kObjectBytesMax) <= kObjectBytesMax) return {};
+  return base::error(base::Code::kTooLarge, "etcdserver: request is too large");
+}
+
+void run_update(Core& core, const CallPtr& call, const Update& update) {
+  const Kind& kind = *call->kind;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    const Store::Found current = core.store->latest(&kind, update.key);
+    if (!current) return fail(core, call, not_found(kind, update.name));
+    call->warnings.clear();
+    auto next = update.transform(current.object);
+    if (!next) return fail(core, call, std::move(next).error());
+    if (const auto size = check_size(*next); !size) return fail(core, call, size.error());
+    if (call->dry_run || *next == current.object) {
+      json::Value seen = next->is_null() ? current.object : std::move(*next);
+      if (update.view) seen = update.view(std::move(seen));
+      return succeed(core, call, std::move(seen), update.http_status);
+    }
+    Store::Write write{&kind, update.key, current.revision, std::move(*next),
+                       reply_of(call, update.http_status, update.view)};
+    const Store::Outcome outcome = core.store->commit(write);
+    if (outcome == Store::Outcome::kAccepted) return;
+    if (outcome == Store::Outcome::kClosed) {
+      return write.done(base::error(base::Code::kUnavailable, "the server is shutting down"));
+    }
+  }
+  fail(core, call, modified(kind, update.name));
+}
+
+}  // namespace tessera::apiserver

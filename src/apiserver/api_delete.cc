@@ -1,0 +1,224 @@
+// delete and deletecollection: grace, finalizers, preconditions, propagation.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "apiserver/admission.h"
+#include "apiserver/api_core.h"
+#include "apiserver/api_errors.h"
+#include "apiserver/api_token.h"
+#include "apiserver/registry.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+using json::Value;
+
+constexpr std::string_view kOrphan = "orphan";
+constexpr std::string_view kForeground = "foregroundDeletion";
+
+struct DeleteOptions {
+  std::optional<int64_t> grace_seconds;
+  std::string policy;  // "Background", "Foreground", "Orphan" or empty
+  std::string uid;
+  std::string resource_version;
+};
+
+// From the body, and where that says nothing from the query.
+base::Result<DeleteOptions> read_options(const kube::Request& request) {
+  const Value& body = request.body;
+  DeleteOptions out;
+  if (!body.is_null() && !body.is_object()) {
+    return base::error(bad_request("DeleteOptions must be a JSON object"));
+  }
+  if (body["gracePeriodSeconds"].is_int()) {
+    out.grace_seconds = body["gracePeriodSeconds"].as_int();
+  } else if (!body["gracePeriodSeconds"].is_null()) {
+    return base::error(bad_request("gracePeriodSeconds must be a whole number of seconds"));
+  } else {
+    TS_TRY(const auto seconds, read_number(request, "gracePeriodSeconds"));
+    if (seconds) out.grace_seconds = static_cast<int64_t>(*seconds);
+  }
+  out.policy = body["propagationPolicy"].str();
+  if (out.policy.empty()) out.policy = std::string(request.option("propagationPolicy"));
+  if (out.policy.empty() && body["orphanDependents"].is_bool()) {
+    out.policy = body["orphanDependents"].as_bool() ? "Orphan" : "Background";
+  }
+  if (!out.policy.empty() && out.policy != "Background" && out.policy != "Foreground" &&
+      out.policy != "Orphan") {
+    base::Error error{Code::kInvalid,
+                      fmt::format("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: "
+                                  "Unsupported value: \"{}\": supported values: \"Foreground\", "
+                                  "\"Background\", \"Orphan\"",
+                                  out.policy),
+                      {}};
+    error.causes.push_back({"FieldValueNotSupported", "Unsupported value", "propagationPolicy"});
+    return base::error(std::move(error));
+  }
+  out.uid = body["preconditions"]["uid"].str();
+  out.resource_version = body["preconditions"]["resourceVersion"].str();
+  return out;
+}
+
+base::Status check_preconditions(const Kind& kind, const DeleteOptions& options,
+                                 const Value& current) {
+  const Value& meta = current["metadata"];
+  const std::string_view name = meta["name"].as_string();
+  if (!options.uid.empty() && options.uid != meta["uid"].as_string()) {
+    return base::error(conflict(
+        kind, name,
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                    options.uid, meta["uid"].as_string())));
+  }
+  if (!options.resource_version.empty() &&
+      options.resource_version != meta["resourceVersion"].as_string()) {
+    return base::error(conflict(
+        kind, name,
+        fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in "
+                    "object meta: {}",
+                    options.resource_version, meta["resourceVersion"].as_string())));
+  }
+  return {};
+}
+
+// The finalizers that the propagation asks for; those of the other policies go.
+Value finalizers_for(const Value& current, const DeleteOptions& options) {
+  const Value& before = current["metadata"]["finalizers"];
+  if (options.policy.empty()) return before;
+  Value out = Value::array();
+  for (const Value& item : before.items()) {
+    if (item.as_string() != kOrphan && item.as_string() != kForeground) out.push_back(item);
+  }
+  if (options.policy == "Orphan") out.push_back(kOrphan);
+  if (options.policy == "Foreground") out.push_back(kForeground);
+  return out == before ? before : out;
+}
+
+// How long a Pod may take to end; nothing else is given time.
+int64_t grace_of(const Core& core, const Kind& kind, const Value& current,
+                 const DeleteOptions& options) {
+  if (&kind != core.pods) return 0;
+  const std::string_view phase = current["status"]["phase"].as_string();
+  if (current["spec"]["nodeName"].as_string().empty() || phase == "Failed" ||
+      phase == "Succeeded") {
+    return 0;
+  }
+  const int64_t seconds =
+      options.grace_seconds.value_or(current["spec"]["terminationGracePeriodSeconds"].as_int(30));
+  return seconds < 0 ? 1 : std::min<int64_t>(seconds, int64_t{1} << 31);
+}
+
+void mark_deleting(Value& object, base::Time when, int64_t grace) {
+  Value& meta = object.ref("metadata");
+  meta.set("deletionTimestamp", base::to_rfc3339(when + base::seconds(grace)));
+  meta.set("deletionGracePeriodSeconds", grace);
+  if (meta["generation"].as_int() > 0) meta.set("generation", meta["generation"].as_int() + 1);
+}
+
+// The grace of an object that is being deleted may only become shorter.
+void shorten_grace(Value& object, int64_t grace) {
+  Value& meta = object.ref("metadata");
+  const int64_t before = meta["deletionGracePeriodSeconds"].as_int();
+  if (grace >= before) return;
+  if (const auto due = base::parse_rfc3339(meta["deletionTimestamp"].as_string())) {
+    meta.set("deletionTimestamp", base::to_rfc3339(*due + base::seconds(grace - before)));
+  }
+  meta.set("deletionGracePeriodSeconds", grace);
+}
+
+// Namespaces go when their content is gone: the namespace controller then empties spec.finalizers.
+void mark_namespace(Value& object) {
+  object.ref("status", "phase") = "Terminating";
+}
+
+Transform deletion(Core& core, const Kind& kind, DeleteOptions options) {
+  return [&core, &kind, options = std::move(options)](const Value& current) -> base::Result<Value> {
+    TS_TRY_STATUS(check_preconditions(kind, options, current));
+    Value object = current;
+    const Value finalizers = finalizers_for(current, options);
+    if (!(finalizers == current["metadata"]["finalizers"])) {
+      object.ref("metadata", "finalizers") = finalizers;
+      if (finalizers.empty()) object.ref("metadata").erase("finalizers");
+    }
+    const int64_t grace = grace_of(core, kind, current, options);
+    if (!current["metadata"].contains("deletionTimestamp")) {
+      mark_deleting(object, core.now(), grace);
+    } else {
+      shorten_grace(object, grace);
+    }
+    if (&kind == core.namespaces) mark_namespace(object);
+    return may_go(object) ? Value() : object;
+  };
+}
+
+bool returns_object(const Kind& kind) {
+  return kind.group.empty() && (kind.plural == "pods" || kind.plural == "services" ||
+                                kind.plural == "serviceaccounts" || kind.plural == "namespaces");
+}
+
+base::Status admit_delete(const Core& core, const Kind& kind, std::string_view name) {
+  if (&kind != core.namespaces || !is_protected_namespace(name)) return {};
+  return base::error(forbidden(kind, name, "this namespace may not be deleted"));
+}
+
+}  // namespace
+
+Value success_status(const Kind& kind, const Value& object) {
+  Value status = Value::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}});
+  status.ref("metadata") = Value::object();
+  Value& details = status.ref("details");
+  details.set("name", object["metadata"]["name"]);
+  if (!kind.group.empty()) details.set("group", kind.group);
+  details.set("kind", kind.plural);
+  details.set("uid", object["metadata"]["uid"]);
+  return status;
+}
+
+void do_delete(Core& core, const CallPtr& call) {
+  const Kind& kind = *call->kind;
+  auto options = read_options(call->request);
+  if (!options) return fail(core, call, std::move(options).error());
+  if (const auto admitted = admit_delete(core, kind, call->request.name); !admitted) {
+    return fail(core, call, admitted.error());
+  }
+  Update update;
+  update.key = call->key();
+  update.name = call->request.name;
+  update.transform = deletion(core, kind, std::move(*options));
+  if (!returns_object(kind)) {
+    update.view = [&kind](const Value& object) { return success_status(kind, object); };
+  }
+  run_update(core, call, update);
+}
+
+void do_delete_collection(Core& core, const CallPtr& call) {
+  const Kind& kind = *call->kind;
+  auto options = read_options(call->request);
+  if (!options) return fail(core, call, std::move(options).error());
+  const auto selection = Selection::parse(kind, call->request);
+  if (!selection) return fail(core, call, selection.error());
+  Store::Range range;
+  range.prefix = selection->prefix();
+  range.filter = [&](const Value& object) { return selection->matches(object); };
+  auto page = core.store->list(&kind, range);
+  if (!page) return fail(core, call, page.error());
+  const Transform transform = deletion(core, kind, std::move(*options));
+  std::vector<Value> deleted;
+  for (const Value& item : page->items) {
+    const std::string name = item["metadata"]["name"].str();
+    if (!admit_delete(core, kind, name)) continue;
+    auto one = std::make_shared<Call>();
+    one->kind = &kind;
+    one->dry_run = call->dry_run;
+    one->done = [](const ApiReply&) {};
+    run_update(core, one, {store_key(kind, item), name, transform, 200, {}});
+    deleted.push_back(item);
+  }
+  Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind + "List"}});
+  list.ref("metadata", "resourceVersion") = std::to_string(page->revision);
+  list.set("items", json::array_of(deleted));
+  succeed(core, call, std::move(list));
+}
+
+}  // namespace tessera::apiserver

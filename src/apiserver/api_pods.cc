@@ -1,0 +1,139 @@
+// pods/binding and pods/eviction.
+#include <utility>
+
+#include "apiserver/api_core.h"
+#include "apiserver/api_errors.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using json::Value;
+
+base::Status check_body(const Value& body, std::string_view version, std::string_view kind) {
+  const std::string_view said_version = body["apiVersion"].as_string();
+  const std::string_view said_kind = body["kind"].as_string();
+  const bool version_ok = said_version.empty() || said_version == version;
+  if (body.is_object() && version_ok && (said_kind.empty() || said_kind == kind)) return {};
+  return base::error(bad_request(
+      fmt::format("the object provided is unrecognized (must be of type {})", kind)));
+}
+
+base::Error not_bound(const kube::Request& request, std::string_view why) {
+  return {base::Code::kConflict,
+          fmt::format("Operation cannot be fulfilled on pods/binding \"{}\": {}", request.name,
+                      why),
+          {}};
+}
+
+// The condition of that type, made where it is missing; the transition time moves when the status changes.
+void set_condition(Value& status, std::string_view type, std::string_view value, base::Time now) {
+  Value& conditions = status.ref("conditions");
+  size_t at = 0;
+  while (at < conditions.size() && conditions.at(at)["type"].as_string() != type) ++at;
+  if (at < conditions.size() && conditions.at(at)["status"].as_string() == value) return;
+  Value condition = Value::object({{"lastProbeTime", nullptr},
+                                   {"lastTransitionTime", base::to_rfc3339(now)},
+                                   {"status", value},
+                                   {"type", type}});
+  if (at < conditions.size()) {
+    conditions.ref_at(at) = std::move(condition);
+  } else {
+    conditions.push_back(std::move(condition));
+  }
+}
+
+base::Status check_bindable(const kube::Request& request, const Value& pod) {
+  const Value& uid = request.body["metadata"]["uid"];
+  const Value& meta = pod["metadata"];
+  if (!uid.as_string().empty() && !(uid == meta["uid"])) {
+    return base::error(not_bound(
+        request,
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                    uid.as_string(), meta["uid"].as_string())));
+  }
+  if (meta.contains("deletionTimestamp")) {
+    return base::error(not_bound(
+        request, fmt::format("pod {} is being deleted, cannot be assigned to a host",
+                             request.name)));
+  }
+  const std::string_view node = pod["spec"]["nodeName"].as_string();
+  if (!node.empty()) {
+    return base::error(not_bound(
+        request, fmt::format("pod {} is already assigned to node \"{}\"", request.name, node)));
+  }
+  if (!pod["spec"]["schedulingGates"].empty()) {
+    return base::error(not_bound(
+        request, fmt::format("pod {} has non-empty .spec.schedulingGates", request.name)));
+  }
+  return {};
+}
+
+}  // namespace
+
+void do_binding(Core& core, const CallPtr& call) {
+  const kube::Request& request = call->request;
+  if (const auto ok = check_body(request.body, "v1", "Binding"); !ok) {
+    return fail(core, call, ok.error());
+  }
+  const Value& target = request.body["target"];
+  std::vector<base::Cause> causes;
+  if (!target["kind"].as_string().empty() && target["kind"].as_string() != "Node") {
+    causes.push_back({"FieldValueNotSupported",
+                      fmt::format("Unsupported value: \"{}\": supported values: \"Node\"",
+                                  target["kind"].as_string()),
+                      "target.kind"});
+  }
+  if (target["name"].as_string().empty()) {
+    causes.push_back({"FieldValueRequired", "Required value", "target.name"});
+  }
+  if (!causes.empty()) {
+    Kind binding;
+    binding.kind = "Binding";
+    return fail(core, call, invalid(binding, request.name, std::move(causes)));
+  }
+  Update update{call->key(), request.name, {}, 201, {}};
+  update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
+    TS_TRY_STATUS(check_bindable(call->request, current));
+    Value pod = current;
+    pod.ref("spec", "nodeName") = call->request.body["target"]["name"];
+    for (const auto& annotation : call->request.body["metadata"]["annotations"].members()) {
+      pod.ref("metadata", "annotations").set(annotation.name(), annotation.value);
+    }
+    set_condition(pod.ref("status"), "PodScheduled", "True", core.now());
+    return pod;
+  };
+  update.view = [](const Value&) {
+    Value status = Value::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}});
+    status.ref("metadata") = Value::object();
+    status.set("code", 201);
+    return status;
+  };
+  run_update(core, call, update);
+}
+
+void do_eviction(Core& core, const CallPtr& call) {
+  const kube::Request& request = call->request;
+  const bool beta = request.body["apiVersion"].as_string() == "policy/v1beta1";
+  if (const auto ok = check_body(request.body, beta ? "policy/v1beta1" : "policy/v1", "Eviction");
+      !ok) {
+    return fail(core, call, ok.error());
+  }
+  auto eviction = std::make_shared<Call>(*call);
+  eviction->request.verb = kube::Verb::kDelete;
+  eviction->request.subresource.clear();
+  eviction->request.body = request.body["deleteOptions"];
+  eviction->done = [call](ApiReply reply) {
+    if (reply.result) {
+      Value status =
+          Value::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}});
+      status.ref("metadata") = Value::object();
+      status.set("code", 201);
+      reply.result = std::move(status);
+      reply.http_status = 201;
+    }
+    call->done(std::move(reply));
+  };
+  do_delete(core, eviction);
+}
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,91 @@
+// get and list.
+//
+// A continue token is base64url of {"v":"meta.k8s.io/v1","rv":N,"start":"last key","remaining":M}.
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "apiserver/api_core.h"
+#include "apiserver/api_errors.h"
+#include "apiserver/api_token.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using base::Code;
+using json::Value;
+
+// Reads have seen durable data only, so they answer at once.
+void answer(const CallPtr& call, base::Result<Value> result) {
+  const int status = result ? 200 : base::http_status_of(result.error().code);
+  call->done({std::move(result), status, std::move(call->warnings)});
+}
+
+base::Result<Store::Range> list_range(const Call& call, const Selection& selection) {
+  const kube::Request& request = call.request;
+  Store::Range range;
+  range.prefix = selection.prefix();
+  TS_TRY(const auto limit, read_number(request, "limit"));
+  range.limit = limit.value_or(0);
+  range.count_rest = range.limit != 0 && selection.matches_all();
+  if (!selection.matches_all()) {
+    range.filter = [&selection](const Value& object) { return selection.matches(object); };
+  }
+  if (const std::string_view token = request.option("continue"); !token.empty()) {
+    TS_TRY(const ContinueToken from, ContinueToken::parse(token));
+    if (!request.option("resourceVersion").empty() && request.option("resourceVersion") != "0") {
+      return base::error(
+          bad_request("specifying resource version is not allowed when using continue"));
+    }
+    range.revision = from.revision;
+    range.after = from.last_key;
+    return range;
+  }
+  TS_TRY(const ListVersion version, ListVersion::parse(request));
+  range.revision = version.exact;
+  if (version.at_least > 0) range.revision = 0;
+  return range;
+}
+
+base::Status check_fresh(const Core& core, const kube::Request& request) {
+  TS_TRY(const ListVersion version, ListVersion::parse(request));
+  return check_not_ahead(std::max(version.exact, version.at_least), core.store->revision());
+}
+
+base::Result<Value> read_list(Core& core, const Call& call) {
+  const Kind& kind = *call.kind;
+  TS_TRY(const Selection selection, Selection::parse(kind, call.request));
+  TS_TRY(const Store::Range range, list_range(call, selection));
+  if (range.after.empty()) TS_TRY_STATUS(check_fresh(core, call.request));
+  auto page = core.store->list(&kind, range);
+  if (!page && page.error().code == Code::kExpired && !range.after.empty()) {
+    return base::error(Code::kExpired,
+                       "The provided continue parameter is too old to display a consistent list "
+                       "result. You can start a new list without the continue parameter.");
+  }
+  if (!page) return base::error(std::move(page).error());
+  Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind + "List"}});
+  Value& meta = list.ref("metadata");
+  meta.set("resourceVersion", std::to_string(page->revision));
+  if (page->remaining > 0) {
+    meta.set("continue", ContinueToken{page->revision, page->last_key}.text());
+    if (range.count_rest) meta.set("remainingItemCount", page->remaining);
+  }
+  list.set("items", json::array_of(page->items));
+  return list;
+}
+
+}  // namespace
+
+void do_get(Core& core, const CallPtr& call) {
+  const Kind& kind = *call->kind;
+  Store::Found found = core.store->durable(&kind, call->key());
+  if (!found) return answer(call, base::error(not_found(kind, call->request.name)));
+  answer(call, std::move(found.object));
+}
+
+void do_list(Core& core, const CallPtr& call) {
+  answer(call, read_list(core, *call));
+}
+
+}  // namespace tessera::apiserver

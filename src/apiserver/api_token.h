@@ -1,0 +1,42 @@
+// The numbers and tokens in the options of lists and watches.
+//
+// Errors:  kBadRequest naming the parameter; kInvalid where Kubernetes forbids a combination.
+// Threads: pure.
+// Source:  Kubernetes API concepts (resourceVersion, resourceVersionMatch, chunks).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "kube/client.h"
+
+namespace tessera::apiserver {
+
+// An option that is a whole number from 0 on; nothing where it is missing.
+base::Result<std::optional<uint64_t>> read_number(const kube::Request& request,
+                                                  std::string_view option);
+// "true", "1", "" and so on; a missing option is false.
+bool read_flag(const kube::Request& request, std::string_view option);
+
+// Where the next page goes on: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":KEY}.
+struct ContinueToken {
+  uint64_t revision = 0;
+  std::string last_key;
+  std::string text() const;
+  static base::Result<ContinueToken> parse(std::string_view text);
+};
+
+// Which version of the data a list shows; both 0: the newest.
+struct ListVersion {
+  uint64_t exact = 0;
+  uint64_t at_least = 0;
+  static base::Result<ListVersion> parse(const kube::Request& request);
+};
+
+// kTimeout, as Kubernetes answers for a version that has not come yet.
+base::Status check_not_ahead(uint64_t wanted, uint64_t current);
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,81 @@
+#include "apiserver/registry_selection.h"
+
+#include <algorithm>
+
+namespace tessera::apiserver {
+namespace {
+
+const json::Value& at_path(const json::Value& object, std::string_view path) {
+  const json::Value* at = &object;
+  while (!path.empty()) {
+    const size_t dot = path.find('.');
+    at = &(*at)[path.substr(0, dot)];
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return *at;
+}
+
+bool selectable(const Kind& kind, std::string_view field) {
+  if (field == "metadata.name") return true;
+  if (field == "metadata.namespace") return kind.namespaced;
+  return std::ranges::find(kind.selectable_fields, field) != kind.selectable_fields.end();
+}
+
+}  // namespace
+
+std::string field_text(const json::Value& object, std::string_view path) {
+  const json::Value& value = at_path(object, path);
+  if (value.is_string()) return value.str();
+  if (value.is_null()) return {};
+  return value.dump();
+}
+
+base::Result<Selection> Selection::parse(const Kind& kind, const kube::Request& request) {
+  Selection out;
+  out.namespaced_ = kind.namespaced;
+  out.ns_ = request.ns;
+  out.name_ = request.name;
+  TS_TRY(out.labels_, kube::LabelSelector::parse(request.option("labelSelector")));
+  const std::string_view text = request.option("fieldSelector");
+  if (text.empty()) return out;
+  TS_TRY(out.fields_, kube::FieldSelector::parse(text));
+  for (const kube::FieldRequirement& requirement : out.fields_.requirements()) {
+    if (selectable(kind, requirement.field)) continue;
+    return base::error(base::Code::kBadRequest,
+                       "Unable to find \"{}/{}, Resource={}\" that match label selector \"{}\", "
+                       "field selector \"{}\": field label not supported: {}",
+                       kind.group, kind.version, kind.plural, request.option("labelSelector"), text,
+                       requirement.field);
+  }
+  // A list of one name reads one object.
+  if (const auto name = out.fields_.exact("metadata.name"); name && out.name_.empty()) {
+    out.name_ = std::string(*name);
+  }
+  if (const auto ns = out.fields_.exact("metadata.namespace"); ns && out.ns_.empty()) {
+    out.ns_ = std::string(*ns);
+  }
+  return out;
+}
+
+std::string Selection::prefix() const {
+  if (!namespaced_) return name_;
+  return ns_.empty() ? std::string() : ns_ + "/" + name_;
+}
+
+bool Selection::matches(const json::Value& object) const {
+  if (object.is_null()) return false;
+  const json::Value& meta = object["metadata"];
+  if (!ns_.empty() && meta["namespace"].as_string() != ns_) return false;
+  if (!name_.empty() && meta["name"].as_string() != name_) return false;
+  if (!labels_.selects_everything() && !labels_.matches(meta["labels"])) return false;
+  if (fields_.selects_everything()) return true;
+  std::string text;  // of a field that is no string
+  return fields_.matches([&](std::string_view field) -> std::string_view {
+    const json::Value& value = at_path(object, field);
+    if (value.is_string() || value.is_null()) return value.as_string();
+    text = value.dump();
+    return text;
+  });
+}
+
+}  // namespace tessera::apiserver
