@@ -1,0 +1,44 @@
+#include "apiserver/controllers.h"
+
+#include "apiserver/controller_deployment.h"
+#include "apiserver/controller_replica_set.h"
+#include "apiserver/controllers_cluster.h"
+#include "apiserver/controllers_pods.h"
+
+namespace tessera::apiserver {
+
+using namespace controller;
+
+// The cluster goes last: callbacks still on their way look whether it is there before they touch a controller.
+struct Controllers::State {
+  State(kube::Client& client, base::Executor& executor, const base::Clock& clock,
+        base::Random random)
+      : cluster(std::make_shared<Cluster>(client, executor, clock, random, Kinds::builtin())),
+        pods(cluster->cache("", "Pod")),
+        sets(cluster->cache("apps", "ReplicaSet")),
+        replica_sets(*cluster, pods),
+        deployments(*cluster, sets, pods) {}
+
+  std::shared_ptr<Cluster> cluster;
+  OwnerIndex pods;
+  OwnerIndex sets;
+  ReplicaSetController replica_sets;
+  DeploymentController deployments;
+};
+
+Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
+                         base::Random random, Options options)
+    : state_(std::make_unique<State>(client, executor, clock, random)) {
+  (void)options;
+}
+
+Controllers::~Controllers() = default;
+
+void Controllers::start() {
+  state_->cluster->start([state = state_.get()] {
+    state->replica_sets.start();
+    state->deployments.start();
+  });
+}
+
+}  // namespace tessera::apiserver
