@@ -27,6 +27,7 @@ class HttpClient : public Client {
                                             std::function<void(base::Status)> on_close) override;
 
  private:
+  base::Executor& executor_;
   std::unique_ptr<http::Client> http_;
 };
 
