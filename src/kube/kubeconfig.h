@@ -5,7 +5,7 @@
 //          beside the kubeconfig; bearer tokens inline or from a file.
 // Errors:  kBadRequest for a file that is none, kNotFound for a context, cluster or user that is
 // not there, kInvalid for
-//          ways of signing in that are not supported (exec, auth-provider, username), each naming
+//          ways of signing in that are not supported (exec, auth-provider, username, skipped verification), each naming
 //          file and entry.
 // Source:  k8s.io/client-go tools/clientcmd/api/v1 (format).
 #pragma once
@@ -45,9 +45,5 @@ std::string make_kubeconfig(const KubeconfigEntry& entry);
 // `directory`.
 base::Result<Kubeconfig> in_cluster_config(std::string_view host, std::string_view port,
                                            const std::string& directory);
-
-// Base64 as in the *-data fields and Secrets. Errors: kBadRequest.
-base::Result<std::string> decode_base64(std::string_view text);
-std::string encode_base64(std::string_view bytes);
 
 }  // namespace tessera::kube
