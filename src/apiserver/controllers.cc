@@ -1,6 +1,7 @@
 #include "apiserver/controllers.h"
 
 #include "apiserver/controller_deployment.h"
+#include "apiserver/controller_job.h"
 #include "apiserver/controller_replica_set.h"
 #include "apiserver/controllers_cluster.h"
 #include "apiserver/controllers_pods.h"
@@ -17,13 +18,15 @@ struct Controllers::State {
         pods(cluster->cache("", "Pod")),
         sets(cluster->cache("apps", "ReplicaSet")),
         replica_sets(*cluster, pods),
-        deployments(*cluster, sets, pods) {}
+        deployments(*cluster, sets, pods),
+        jobs(*cluster, pods) {}
 
   std::shared_ptr<Cluster> cluster;
   OwnerIndex pods;
   OwnerIndex sets;
   ReplicaSetController replica_sets;
   DeploymentController deployments;
+  JobController jobs;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
@@ -38,6 +41,7 @@ void Controllers::start() {
   state_->cluster->start([state = state_.get()] {
     state->replica_sets.start();
     state->deployments.start();
+    state->jobs.start();
   });
 }
 

@@ -385,13 +385,18 @@ void Cluster::remove(Cache& cache, const Object& object, Value options, Done don
   call(std::move(request), [this, at = &cache, target = object,
                             done = std::move(done)](kube::Reply reply) mutable {
     if (reply) {
-      Object after(std::move(*reply));
-      if (after.uid() == target.uid() && still_there(after)) {
-        learn(*at, after);
-      } else {
-        at->forget(target.key(), target.uid());
+      const Object after(std::move(*reply));
+      if (after.uid() == target.uid()) {
+        if (still_there(after)) {
+          learn(*at, after);
+        } else {
+          at->forget(target.key(), target.uid());
+        }
+        return done({});
       }
-      return done({});
+      // A bare Status: finalizers may hold the object all the same.
+      return refresh(*at, std::string(target.ns()), std::string(target.name()),
+                     [done = std::move(done)] { done({}); });
     }
     if (reply.error().code == base::Code::kNotFound) {
       at->forget(target.key(), target.uid());
