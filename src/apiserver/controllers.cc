@@ -1,7 +1,9 @@
 #include "apiserver/controllers.h"
 
 #include "apiserver/controller_deployment.h"
+#include "apiserver/controller_garbage.h"
 #include "apiserver/controller_job.h"
+#include "apiserver/controller_namespace.h"
 #include "apiserver/controller_replica_set.h"
 #include "apiserver/controllers_cluster.h"
 #include "apiserver/controllers_pods.h"
@@ -19,7 +21,9 @@ struct Controllers::State {
         sets(cluster->cache("apps", "ReplicaSet")),
         replica_sets(*cluster, pods),
         deployments(*cluster, sets, pods),
-        jobs(*cluster, pods) {}
+        jobs(*cluster, pods),
+        garbage(*cluster),
+        namespaces(*cluster, Kinds::builtin()) {}
 
   std::shared_ptr<Cluster> cluster;
   OwnerIndex pods;
@@ -27,6 +31,8 @@ struct Controllers::State {
   ReplicaSetController replica_sets;
   DeploymentController deployments;
   JobController jobs;
+  GarbageCollector garbage;
+  NamespaceController namespaces;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
@@ -42,6 +48,8 @@ void Controllers::start() {
     state->replica_sets.start();
     state->deployments.start();
     state->jobs.start();
+    state->garbage.start();
+    state->namespaces.start();
   });
 }
 

@@ -103,6 +103,8 @@ class Cluster : public std::enable_shared_from_this<Cluster> {
   void remove(Cache& cache, const kube::Object& object, json::Value options, Done done);
   // Reads the object into the cache, however long that takes.
   void refresh(Cache& cache, std::string ns, std::string name, std::function<void()> done);
+  // The reply as it is; the cache does not learn of it.
+  void call(kube::Request request, std::function<void(kube::Reply)> done);
   void get(const Cache& cache, std::string ns, std::string name, ObjectDone done);
 
   void after(base::Duration delay, std::function<void()> task);
@@ -118,7 +120,7 @@ class Cluster : public std::enable_shared_from_this<Cluster> {
   };
   void start_informer(Entry& entry);
   void on_synced();
-  void call(kube::Request request, std::function<void(kube::Reply)> done);
+
   void finish(Cache& cache, std::string ns, std::string name, kube::Reply reply, ObjectDone done);
   void learn(Cache& cache, const kube::Object& object);
   void refresh_again(Cache& cache, std::string ns, std::string name, base::Duration delay,
