@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,10 @@ struct Kind {
   std::string name_rule = "dns1123-subdomain";
   // Field selector paths beyond metadata.name and metadata.namespace: "spec.nodeName", "status.phase".
   std::vector<std::string> selectable_fields{};
+  // The value of a selectable field where it is not simply what stands at its path ("source" of events, false where a
+  // bool is absent). Nothing: it is.
+  std::function<std::optional<std::string>(const json::Value& object, std::string_view field)>
+      field_value{};
   std::vector<Column> columns{};  // NAME and AGE are added where empty
 
   kube::Gvr gvr() const { return {group, version, plural}; }

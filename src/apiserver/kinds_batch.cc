@@ -1,6 +1,18 @@
+#include "apiserver/columns.h"
+#include "apiserver/defaults_workload.h"
+#include "apiserver/json_edit.h"
 #include "apiserver/kind.h"
+#include "apiserver/validate_workload.h"
 
 namespace tessera::apiserver {
+namespace {
+
+void prepare_new_job(json::Value& object) {
+  generate_job_selector(object);
+  reset_status(object);
+}
+
+}  // namespace
 
 void add_batch_kinds(Kinds& kinds) {
   kinds.add({.group = "batch",
@@ -9,7 +21,19 @@ void add_batch_kinds(Kinds& kinds) {
              .singular = "job",
              .categories = {"all"},
              .status_subresource = true,
-             .has_generation = true});
+             .has_generation = true,
+             .defaults = default_job,
+             .prepare_create = prepare_new_job,
+             .prepare_update = keep_status,
+             .validate = validate_job,
+             .validate_update = validate_job_update,
+             .selectable_fields = {"status.successful"},
+             .field_value = [](const json::Value& job,
+                               std::string_view field) -> std::optional<std::string> {
+               if (field != "status.successful") return std::nullopt;
+               return fmt::format("{}", job["status"]["succeeded"].as_int());
+             },
+             .columns = job_columns()});
 }
 
 }  // namespace tessera::apiserver

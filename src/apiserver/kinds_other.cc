@@ -1,4 +1,7 @@
+#include "apiserver/columns.h"
+#include "apiserver/json_edit.h"
 #include "apiserver/kind.h"
+#include "apiserver/validate_core.h"
 
 namespace tessera::apiserver {
 
@@ -8,9 +11,20 @@ void add_other_kinds(Kinds& kinds) {
              .plural = "priorityclasses",
              .singular = "priorityclass",
              .short_names = {"pc"},
-             .namespaced = false});
-  kinds.add(
-      {.group = "coordination.k8s.io", .kind = "Lease", .plural = "leases", .singular = "lease"});
+             .namespaced = false,
+             .defaults =
+                 [](json::Value& object) {
+                   set_missing(object, "preemptionPolicy", "PreemptLowerPriority");
+                 },
+             .validate = validate_priority_class,
+             .validate_update = validate_priority_class_update,
+             .columns = priority_class_columns()});
+  kinds.add({.group = "coordination.k8s.io",
+             .kind = "Lease",
+             .plural = "leases",
+             .singular = "lease",
+             .validate = validate_lease,
+             .columns = lease_columns()});
 }
 
 }  // namespace tessera::apiserver

@@ -131,7 +131,7 @@ void validate_metadata(const Kind& kind, const Value& object, FieldErrors& error
   validate_common(kind, meta, at, errors);
 }
 
-void validate_metadata_update(const Kind& kind, const Value& object, const Value& before,
+void validate_metadata_update(const Kind&, const Value& object, const Value& before,
                               FieldErrors& errors) {
   const Path at("metadata");
   const Value& meta = object["metadata"];
@@ -144,7 +144,6 @@ void validate_metadata_update(const Kind& kind, const Value& object, const Value
                             "deletionGracePeriodSeconds"}) {
     validate_immutable(meta[field], old[field], at.child(field), errors);
   }
-  validate_common(kind, meta, at, errors);
 }
 
 void validate_labels(const Value& labels, const Path& at, FieldErrors& errors) {

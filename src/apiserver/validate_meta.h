@@ -14,8 +14,8 @@ namespace tessera::apiserver {
 // Names (by the kind's rule), labels, annotations, owners and finalizers of an object about to be
 // stored.
 void validate_metadata(const Kind& kind, const json::Value& object, FieldErrors& errors);
-// The same where it replaces `before`: what may not change, and no new finalizers on what is being
-// deleted.
+// After that, where the object replaces `before`: what may not change, and no new finalizers on what
+// is being deleted.
 void validate_metadata_update(const Kind& kind, const json::Value& object,
                               const json::Value& before, FieldErrors& errors);
 

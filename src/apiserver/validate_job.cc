@@ -1,0 +1,227 @@
+#include <algorithm>
+
+#include "apiserver/validate_meta.h"
+#include "apiserver/validate_pod.h"
+#include "apiserver/validate_workload.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using json::Value;
+
+constexpr int64_t kIndexesMax = 100'000;
+
+void validate_generated_labels(const Value& object, FieldErrors& errors) {
+  const Value& spec = object["spec"];
+  if (spec["manualSelector"].as_bool() || !spec["selector"].is_object()) return;
+  const Path at("spec");
+  const Path pod_template = at.child("template");
+  const Path meta = pod_template.child("metadata");
+  const Path labels = meta.child("labels");
+  const struct {
+    const char* label;
+    const Value& value;
+  } wanted[] = {{"controller-uid", object["metadata"]["uid"]},
+                {"job-name", object["metadata"]["name"]},
+                {"batch.kubernetes.io/controller-uid", object["metadata"]["uid"]},
+                {"batch.kubernetes.io/job-name", object["metadata"]["name"]}};
+  for (const auto& each : wanted) {
+    const Value* found = spec["template"]["metadata"]["labels"].find(each.label);
+    if (found == nullptr) {
+      errors.required(labels.key(each.label).text(),
+                      fmt::format("must be '{}'", each.value.as_string()));
+    } else if (!(*found == each.value)) {
+      errors.invalid(labels.key(each.label).text(), *found,
+                     fmt::format("must be '{}'", each.value.as_string()));
+    }
+  }
+}
+
+void validate_indexed(const Value& spec, const Path& at, FieldErrors& errors) {
+  const Value& completions = spec["completions"];
+  const Value& failed = spec["maxFailedIndexes"];
+  if (completions.is_null()) {
+    errors.required(at.text("completions"), "when completion mode is Indexed");
+  } else if (failed.is_int() && failed.as_int() > completions.as_int()) {
+    errors.invalid(at.text("maxFailedIndexes"), failed,
+                   "must be less than or equal to completions");
+  }
+  if (spec["parallelism"].as_int() > kIndexesMax) {
+    errors.invalid(at.text("parallelism"), spec["parallelism"],
+                   "must be less than or equal to 100000 when completion mode is Indexed");
+  }
+  if (failed.as_int() > kIndexesMax) {
+    errors.invalid(at.text("maxFailedIndexes"), failed, "must be less than or equal to 100000");
+  }
+}
+
+void validate_mode(const Value& spec, const Path& at, FieldErrors& errors) {
+  const std::string_view mode = spec["completionMode"].as_string();
+  if (mode == "Indexed") {
+    validate_indexed(spec, at, errors);
+    return;
+  }
+  if (mode != "NonIndexed") {
+    errors.not_supported(at.text("completionMode"), spec["completionMode"],
+                         {"NonIndexed", "Indexed"});
+  }
+  for (const char* field : {"backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"}) {
+    if (!spec.contains(field)) continue;
+    errors.invalid(at.text(field), spec[field], "requires indexed completion mode");
+  }
+}
+
+void validate_exit_codes(const Value& codes, const Path& at, FieldErrors& errors) {
+  const std::string_view op = codes["operator"].as_string();
+  if (op.empty()) {
+    errors.required(at.text("operator"), "valid values: [\"In\" \"NotIn\"]");
+  } else if (op != "In" && op != "NotIn") {
+    errors.not_supported(at.text("operator"), codes["operator"], {"In", "NotIn"});
+  }
+  const Value& values = codes["values"];
+  if (values.empty()) errors.invalid(at.text("values"), values, "at least one value is required");
+  const Path list = at.child("values");
+  bool ordered = true;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t code = values.at(i).as_int();
+    if (op == "In" && code == 0) {
+      errors.invalid(list.at(i).text(), values.at(i), "must not be 0 for the In operator");
+    }
+    if (i == 0) continue;
+    const int64_t last = values.at(i - 1).as_int();
+    if (last == code) errors.duplicate(list.at(i).text(), values.at(i));
+    ordered = ordered && last <= code;
+  }
+  if (!ordered) errors.invalid(list.text(), values, "must be ordered");
+}
+
+void validate_failure_rule(const Value& rule, const Value& spec, const Path& at,
+                           FieldErrors& errors) {
+  static const std::vector<std::string> kActions = {"Count", "FailIndex", "FailJob", "Ignore"};
+  const std::string_view action = rule["action"].as_string();
+  if (action.empty()) {
+    errors.required(at.text("action"),
+                    "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
+  } else if (action == "FailIndex" && !spec.contains("backoffLimitPerIndex")) {
+    errors.invalid(at.text("action"), rule["action"],
+                   "requires the backoffLimitPerIndex to be set");
+  } else if (std::ranges::find(kActions, action) == kActions.end()) {
+    errors.not_supported(at.text("action"), rule["action"], kActions);
+  }
+  const bool codes = rule["onExitCodes"].is_object();
+  const bool conditions = !rule["onPodConditions"].empty();
+  if (codes) validate_exit_codes(rule["onExitCodes"], at.child("onExitCodes"), errors);
+  if (codes == conditions) {
+    errors.add({"FieldValueInvalid",
+                codes ? "Invalid value: specifying both OnExitCodes and OnPodConditions is not "
+                        "supported"
+                      : "Invalid value: specifying one of OnExitCodes and OnPodConditions is "
+                        "required",
+                at.text()});
+  }
+}
+
+void validate_failure_policy(const Value& spec, const Path& at, FieldErrors& errors) {
+  const Path policy = at.child("podFailurePolicy");
+  const Path list = policy.child("rules");
+  const Value& rules = spec["podFailurePolicy"]["rules"];
+  for (size_t i = 0; i < rules.size(); ++i) {
+    validate_failure_rule(rules.at(i), spec, list.at(i), errors);
+  }
+}
+
+void validate_replacement_policy(const Value& spec, const Path& at, FieldErrors& errors) {
+  const Value& policy = spec["podReplacementPolicy"];
+  if (policy.is_null() || policy.as_string() == "Failed") return;
+  if (spec["podFailurePolicy"].is_object()) {
+    errors.not_supported(at.text("podReplacementPolicy"), policy, {"Failed"});
+  } else if (policy.as_string() != "TerminatingOrFailed") {
+    errors.not_supported(at.text("podReplacementPolicy"), policy,
+                         {"Failed", "TerminatingOrFailed"});
+  }
+}
+
+void validate_restart_policy(const Value& spec, const Path& at, FieldErrors& errors) {
+  const Path pod_template = at.child("template");
+  const Path pod_spec = pod_template.child("spec");
+  const Value& policy = spec["template"]["spec"]["restartPolicy"];
+  const std::string_view word = policy.as_string();
+  if (word.empty() || word == "Always") {
+    errors.required(pod_spec.text("restartPolicy"), "valid values: \"OnFailure\", \"Never\"");
+  } else if (word != "OnFailure" && word != "Never") {
+    errors.not_supported(pod_spec.text("restartPolicy"), policy, {"OnFailure", "Never"});
+  } else if (spec["podFailurePolicy"].is_object() && word != "Never") {
+    errors.invalid(pod_spec.text("restartPolicy"), policy,
+                   "only \"Never\" is supported when podFailurePolicy is specified");
+  }
+}
+
+// Where suspended, the resources and where it may run of a template may still change.
+Value fixed_part(const Value& pod_template) {
+  Value out = pod_template;
+  if (out.contains("metadata")) {
+    out.ref("metadata").erase("labels");
+    out.ref("metadata").erase("annotations");
+  }
+  Value& spec = out.ref("spec");
+  for (const char* field : {"nodeSelector", "tolerations", "schedulingGates"}) spec.erase(field);
+  if (spec["affinity"].is_object()) {
+    spec.ref("affinity").erase("nodeAffinity");
+    if (spec["affinity"].empty()) spec.erase("affinity");
+  }
+  for (const char* list : {"containers", "initContainers"}) {
+    for (size_t i = 0; i < spec[list].size(); ++i) spec.ref(list).ref_at(i).erase("resources");
+  }
+  return out;
+}
+
+}  // namespace
+
+void validate_job(const Value& object, FieldErrors& errors) {
+  const Path at("spec");
+  const Value& spec = object["spec"];
+  validate_generated_labels(object, errors);
+  for (const char* field :
+       {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
+        "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"}) {
+    validate_not_negative(spec[field], at.child(field), errors);
+  }
+  if (spec.contains("maxFailedIndexes") && !spec.contains("backoffLimitPerIndex")) {
+    errors.required(at.text("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+  }
+  validate_mode(spec, at, errors);
+  validate_failure_policy(spec, at, errors);
+  validate_replacement_policy(spec, at, errors);
+  validate_pod_template(spec["template"], at.child("template"), errors);
+  validate_restart_policy(spec, at, errors);
+  if (!spec["selector"].is_object()) {
+    errors.required(at.text("selector"));
+  } else {
+    validate_label_selector(spec["selector"], at.child("selector"), errors);
+  }
+  validate_selects_template(spec, at, errors);
+}
+
+void validate_job_update(const Value& object, const Value& before, FieldErrors& errors) {
+  const Path at("spec");
+  const Value& spec = object["spec"];
+  const Value& old = before["spec"];
+  if (spec["completionMode"].as_string() != "Indexed") {
+    validate_immutable(spec["completions"], old["completions"], at.child("completions"), errors);
+  } else if (!(spec["completions"] == old["completions"]) && spec["completions"].is_int() &&
+             !(spec["completions"] == spec["parallelism"])) {
+    errors.invalid(at.text("completions"), spec["completions"],
+                   "can only be modified in tandem with spec.parallelism");
+  }
+  validate_immutable(spec["selector"], old["selector"], at.child("selector"), errors);
+  const bool open = old["suspend"].as_bool() && !before["status"].contains("startTime");
+  if (!open || !(fixed_part(spec["template"]) == fixed_part(old["template"]))) {
+    validate_immutable(spec["template"], old["template"], at.child("template"), errors);
+  }
+  for (const char* field : {"completionMode", "podFailurePolicy", "backoffLimitPerIndex",
+                            "managedBy", "successPolicy"}) {
+    validate_immutable(spec[field], old[field], at.child(field), errors);
+  }
+}
+
+}  // namespace tessera::apiserver

@@ -1,0 +1,21 @@
+// Which amounts of resources are legal in containers.
+//
+// Source:  k8s.io/kubernetes v1.36.3 pkg/apis/core/validation and helper (resource names); cases/C39.
+#pragma once
+
+#include <string_view>
+
+#include "apiserver/kind.h"
+#include "apiserver/validate_path.h"
+
+namespace tessera::apiserver {
+
+// Of the form domain/name, outside kubernetes.io: "nvidia.com/gpu".
+bool is_extended_resource(std::string_view name);
+// `claims` are spec.resourceClaims of the pod.
+void validate_container_resources(const json::Value& resources, const json::Value& claims,
+                                  const Path& at, FieldErrors& errors);
+// Names and amounts of a list such as a node's capacity.
+void validate_resource_list(const json::Value& list, const Path& at, FieldErrors& errors);
+
+}  // namespace tessera::apiserver

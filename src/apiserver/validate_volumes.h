@@ -1,0 +1,17 @@
+// What Kubernetes demands of volumes and where containers mount them.
+//
+// Source:  k8s.io/kubernetes v1.36.3 pkg/apis/core/validation.
+#pragma once
+
+#include "apiserver/kind.h"
+#include "apiserver/validate_path.h"
+
+namespace tessera::apiserver {
+
+// `at` is the list of volumes.
+void validate_volumes(const json::Value& volumes, const Path& at, FieldErrors& errors);
+// volumeMounts and volumeDevices; `at` is the container.
+void validate_volume_mounts(const json::Value& container, const json::Value& volumes,
+                            const Path& at, FieldErrors& errors);
+
+}  // namespace tessera::apiserver
