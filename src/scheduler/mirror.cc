@@ -67,20 +67,24 @@ Tracked* Mirror::find(const std::string& key) {
   return it != pods_.end() ? &it->second : nullptr;
 }
 
+base::Result<core::PodRequest> Mirror::request_of(const kube::Object& pod) {
+  TS_TRY(const kube::Pod decoded, kube::decode_pod(pod));
+  if (!decoded.node_name.empty()) return translate_bound_pod(decoded, cluster_.names());
+  return translate_pod(decoded, cluster_.names());
+}
+
 Tracked& Mirror::track(const kube::Object& pod) {
   const std::string key = pod.key();
   auto [it, added] = pods_.try_emplace(key);
   Tracked& entry = it->second;
   if (added) entry.arrival = ++arrivals_;
-  if (added || !same_ask(entry.object, pod)) {
-    auto decoded = kube::decode_pod(pod);
-    auto request = decoded ? translate_pod(*decoded, cluster_.names())
-                           : base::Result<core::PodRequest>(tl::unexpect, decoded.error());
-    // A placed pod keeps the request that it was charged with.
-    if (request && !entry.placed) {
-      entry.request = std::make_shared<const core::PodRequest>(std::move(*request));
-    }
+  // A placed pod keeps the request that it was charged with.
+  if (!entry.placed && (added || !same_ask(entry.asked, pod))) {
+    auto request = request_of(pod);
+    entry.request =
+        request ? std::make_shared<const core::PodRequest>(std::move(*request)) : nullptr;
     entry.problem = request ? "" : request.error().message;
+    entry.asked = pod;
   }
   entry.object = pod;
   entry.uid = pod.uid();
@@ -94,9 +98,7 @@ void Mirror::confirm(Tracked& pod, const std::string& node_name) {
   const auto node = by_name_.find(node_name);
   if (node == by_name_.end() || !pod.request) return;
   const NodeView& view = nodes_.at(node->second);
-  auto decoded = kube::decode_pod(pod.object);
-  const core::Placement seen = decoded ? placement_of(*decoded, view, node->second, *pod.request)
-                                       : core::Placement{node->second, 0, 0};
+  const core::Placement seen = placement_of(pod.object, view, node->second, *pod.request);
   if (pod.placed && pod.node == node->second) {
     if (seen.devices != 0) cluster_.update_devices(*pod.placed, seen.devices);
     return;

@@ -18,7 +18,8 @@
 namespace tessera::scheduler {
 
 struct Tracked {
-  kube::Object object;
+  kube::Object object;  // newest seen
+  kube::Object asked;   // the one that `request` was read from
   std::string uid;
   std::shared_ptr<const core::PodRequest> request;  // null: could not be translated, see `problem`
   std::string problem;
@@ -28,8 +29,9 @@ struct Tracked {
   bool assumed = false;   // placed by us, not yet seen bound
   uint64_t arrival = 0;
   int failures = 0;
-  std::string told;       // the reason last written to the API
+  std::string told;  // the reason last written to the API
   base::Time told_at{INT64_MIN / 2};
+  bool explain_due = false;  // a newer reason is to be worked out and written
 };
 
 class Mirror {
@@ -57,6 +59,7 @@ class Mirror {
   size_t assumed() const { return assumed_; }
 
  private:
+  base::Result<core::PodRequest> request_of(const kube::Object& pod);
   void place_waiting_for(const std::string& node_name);
 
   core::Cluster cluster_;

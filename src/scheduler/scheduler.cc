@@ -1,6 +1,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 
 #include "base/log.h"
@@ -20,6 +21,8 @@ using kube::Object;
 
 constexpr Duration kBackOffFirst = base::seconds(1);
 constexpr Duration kBackOffMax = base::seconds(10);
+constexpr Duration kExplainTick = base::seconds(1);
+constexpr int kExplainedPerTick = 64;
 
 Duration back_off(int failures) {
   Duration wait = kBackOffFirst;
@@ -36,7 +39,11 @@ bool finished(const Object& pod) {
 
 struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Options o)
-      : client(c), executor(e), clock(k), random(r), options(std::move(o)),
+      : client(c),
+        executor(e),
+        clock(k),
+        random(r),
+        options(std::move(o)),
         decider({.policy = options.policy,
                  .mix = options.mix ? options.mix(mirror.cluster().names()) : core::TypicalMix(),
                  .seed = random.next(),
@@ -53,11 +60,17 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   void attempt(const std::string& key);
   void place(const std::string& key, Tracked& pod, const core::Placement& placement);
   void no_place(const std::string& key, Tracked& pod);
+  void explain(Tracked& pod);
+  void explain_later(const std::string& key, Tracked& pod);
+  void explain_some();
   void tell(Tracked& pod, const std::string& why);
+  Value unschedulable(const Tracked& pod, const std::string& why) const;
   void bind(const std::string& key, Tracked& pod, const core::Placement& placement);
-  void bind_done(const std::string& key, const std::string& uid, const kube::Reply& reply);
+  void bind_done(const std::string& key, const std::string& uid, const std::string& node,
+                 const kube::Reply& reply);
   void settle(const std::string& key, const std::string& uid, Duration wait);
-  void settled(const std::string& key, const std::string& uid, Duration wait, const kube::Reply& reply);
+  void settled(const std::string& key, const std::string& uid, Duration wait,
+               const kube::Reply& reply);
   void give_up(const std::string& key, Tracked& pod);
 
   template <class F>
@@ -78,7 +91,9 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   WaitingQueue queue;
   std::unique_ptr<kube::Informer> nodes;
   std::unique_ptr<kube::Informer> pods;
+  std::deque<std::string> to_explain;  // pods with explain_due, oldest first
   bool cycle_posted = false;
+  bool explain_posted = false;
   size_t binds_in_flight = 0;
   Stats counts;
 };
@@ -125,8 +140,9 @@ void Scheduler::State::on_pod(const Object& before, const Object& after) {
   if (!node.empty()) {
     queue.remove(key);
     // Only the first sight of a binding, and changed annotations, change what is charged.
-    const bool news = pod.node_name != node || !pod.placed ||
-                      !(before && before.metadata()["annotations"] == after.metadata()["annotations"]);
+    const bool news =
+        pod.node_name != node || !pod.placed ||
+        !(before && before.metadata()["annotations"] == after.metadata()["annotations"]);
     if (news) mirror.confirm(pod, node);
     return;
   }
@@ -161,7 +177,8 @@ void Scheduler::State::request_cycle() {
 
 void Scheduler::State::cycle() {
   cycle_posted = false;
-  for (size_t i = 0; i < options.pods_per_cycle && binds_in_flight < options.binds_in_flight_max; ++i) {
+  for (size_t i = 0; i < options.pods_per_cycle && binds_in_flight < options.binds_in_flight_max;
+       ++i) {
     const auto key = queue.pop();
     if (!key) return;
     attempt(*key);
@@ -171,25 +188,28 @@ void Scheduler::State::cycle() {
 
 void Scheduler::State::attempt(const std::string& key) {
   Tracked* pod = mirror.find(key);
-  if (pod == nullptr || pod->placed) return;
-  if (!pod->request) {
-    tell(*pod, pod->problem);
-    return queue.park(key, 0, pod->arrival);
-  }
+  if (pod == nullptr || pod->placed || !pod->node_name.empty()) return;
+  if (!pod->request) return no_place(key, *pod);
   const auto placement = decider.place(mirror.cluster(), *pod->request);
   if (placement) return place(key, *pod, *placement);
   no_place(key, *pod);
 }
 
-void Scheduler::State::place(const std::string& key, Tracked& pod, const core::Placement& placement) {
+void Scheduler::State::place(const std::string& key, Tracked& pod,
+                             const core::Placement& placement) {
   mirror.assume(pod, placement);
   bind(key, pod, placement);
 }
 
 // The reason is worked out and written only now and then: with thousands waiting it costs more than the decision.
 void Scheduler::State::no_place(const std::string& key, Tracked& pod) {
-  queue.park(key, pod.request->priority, pod.arrival);
-  if (clock.now() - pod.told_at < options.explain_period) return;
+  queue.park(key, pod.request ? pod.request->priority : 0, pod.arrival);
+  if (clock.now() - pod.told_at < options.explain_period) return explain_later(key, pod);
+  explain(pod);
+}
+
+void Scheduler::State::explain(Tracked& pod) {
+  if (!pod.request) return tell(pod, pod.problem);
   const core::Verdict verdict = core::explain(mirror.cluster(), *pod.request);
   std::string why = verdict.message(mirror.cluster().names());
   const std::string nearest = verdict.nearest_text(mirror.cluster());
@@ -197,11 +217,51 @@ void Scheduler::State::no_place(const std::string& key, Tracked& pod) {
   tell(pod, why);
 }
 
+void Scheduler::State::explain_later(const std::string& key, Tracked& pod) {
+  if (!std::exchange(pod.explain_due, true)) to_explain.push_back(key);
+  if (to_explain.empty() || std::exchange(explain_posted, true)) return;
+  after(kExplainTick, [](State& s) { s.explain_some(); });
+}
+
+// Writes reasons that have changed, or that the API did not take, of pods that still wait.
+void Scheduler::State::explain_some() {
+  explain_posted = false;
+  for (int i = 0; i < kExplainedPerTick && !to_explain.empty(); ++i) {
+    const std::string key = to_explain.front();
+    Tracked* pod = mirror.find(key);
+    const bool waits = pod != nullptr && pod->explain_due && !pod->placed &&
+                       pod->node_name.empty() && !pod->object.deleting();
+    if (waits && clock.now() - pod->told_at < options.explain_period)
+      break;  // those behind it wait too
+    to_explain.pop_front();
+    if (pod != nullptr) pod->explain_due = false;
+    if (waits) explain(*pod);
+  }
+  if (to_explain.empty() || std::exchange(explain_posted, true)) return;
+  after(kExplainTick, [](State& s) { s.explain_some(); });
+}
+
+// The condition as kube-scheduler writes it; the time is that of the change from or to Unschedulable.
+Value Scheduler::State::unschedulable(const Tracked& pod, const std::string& why) const {
+  std::string since = base::to_rfc3339(clock.now());
+  for (const Value& condition : pod.object.get("status", "conditions").items()) {
+    if (condition["type"].as_string() == "PodScheduled" &&
+        condition["status"].as_string() == "False") {
+      since = condition["lastTransitionTime"].str();
+    }
+  }
+  return Value::object({{"type", "PodScheduled"},
+                        {"status", "False"},
+                        {"reason", "Unschedulable"},
+                        {"message", why},
+                        {"lastProbeTime", Value()},
+                        {"lastTransitionTime", since}});
+}
+
 void Scheduler::State::tell(Tracked& pod, const std::string& why) {
-  const base::Time now = clock.now();
-  if (pod.told == why || now - pod.told_at < options.explain_period) return;
+  pod.told_at = clock.now();
+  if (pod.told == why) return;
   pod.told = why;
-  pod.told_at = now;
   kube::Request request;
   request.verb = kube::Verb::kPatch;
   request.gvr = kube::core_v1("pods");
@@ -211,25 +271,21 @@ void Scheduler::State::tell(Tracked& pod, const std::string& why) {
   request.patch_type = kube::PatchType::kStrategic;
   request.body = Value::object(
       {{"metadata", Value::object({{"uid", pod.uid}})},
-       {"status",
-        Value::object({{"conditions", Value::array({Value::object(
-                                          {{"type", "PodScheduled"},
-                                           {"status", "False"},
-                                           {"reason", "Unschedulable"},
-                                           {"message", why},
-                                           {"lastProbeTime", Value()},
-                                           {"lastTransitionTime", base::to_rfc3339(now)}})})}})}});
-  client.call(std::move(request), [weak = weak_from_this(), key = pod.object.key(), uid = pod.uid](
-                                      const kube::Reply& reply) {
+       {"status", Value::object({{"conditions", Value::array({unschedulable(pod, why)})}})}});
+  client.call(std::move(request), [weak = weak_from_this(), key = pod.object.key(),
+                                   uid = pod.uid](const kube::Reply& reply) {
     auto self = weak.lock();
     if (!self || reply) return;
     Tracked* again = self->mirror.find(key);
-    if (again != nullptr && again->uid == uid) again->told.clear();  // written at the next attempt
+    if (again == nullptr || again->uid != uid) return;
+    again->told.clear();
+    self->explain_later(key, *again);
   });
   if (options.events) recorder.warning(pod.object, "FailedScheduling", why);
 }
 
-void Scheduler::State::bind(const std::string& key, Tracked& pod, const core::Placement& placement) {
+void Scheduler::State::bind(const std::string& key, Tracked& pod,
+                            const core::Placement& placement) {
   const std::string node(mirror.node_name(placement.node));
   Value annotations = Value::object();
   for (const auto& [name, value] :
@@ -252,13 +308,13 @@ void Scheduler::State::bind(const std::string& key, Tracked& pod, const core::Pl
        {"target", Value::object({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}})}});
   ++binds_in_flight;
   client.call(std::move(request),
-              [weak = weak_from_this(), key, uid = pod.uid](const kube::Reply& reply) {
-                if (auto self = weak.lock()) self->bind_done(key, uid, reply);
+              [weak = weak_from_this(), key, uid = pod.uid, node](const kube::Reply& reply) {
+                if (auto self = weak.lock()) self->bind_done(key, uid, node, reply);
               });
 }
 
 void Scheduler::State::bind_done(const std::string& key, const std::string& uid,
-                                 const kube::Reply& reply) {
+                                 const std::string& node, const kube::Reply& reply) {
   --binds_in_flight;
   request_cycle();
   counts.bound += reply ? 1 : 0;
@@ -268,8 +324,6 @@ void Scheduler::State::bind_done(const std::string& key, const std::string& uid,
   if (reply) {
     pod->failures = 0;
     if (options.events) {
-      const std::string_view node =
-          pod->placed ? mirror.node_name(pod->node) : std::string_view(pod->node_name);
       recorder.normal(pod->object, "Scheduled",
                       fmt::format("Successfully assigned {} to {}", key, node));
     }
@@ -293,9 +347,8 @@ void Scheduler::State::settled(const std::string& key, const std::string& uid, D
   Tracked* pod = mirror.find(key);
   if (pod == nullptr || pod->uid != uid || !pod->assumed) return;
   if (!reply && reply.error().code != Code::kNotFound) {
-    return after(wait, [key, uid, wait](State& s) {
-      s.settle(key, uid, std::min(wait * 2, kBackOffMax));
-    });
+    return after(
+        wait, [key, uid, wait](State& s) { s.settle(key, uid, std::min(wait * 2, kBackOffMax)); });
   }
   if (!reply || Object(*reply).uid() != uid) return give_up(key, *pod);
   const std::string node(Object(*reply).get("spec", "nodeName").as_string());
@@ -310,9 +363,9 @@ void Scheduler::State::give_up(const std::string& key, Tracked& pod) {
   wake();
   after(back_off(++pod.failures), [key, uid = pod.uid](State& s) {
     Tracked* again = s.mirror.find(key);
-    if (again != nullptr && again->uid == uid && !again->placed && !again->object.deleting()) {
-      s.enqueue(key, *again);
-    }
+    if (again == nullptr || again->uid != uid || again->placed || again->object.deleting()) return;
+    s.mirror.track(again->object);  // it may ask for something else by now
+    s.enqueue(key, *again);
   });
 }
 

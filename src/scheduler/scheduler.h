@@ -29,7 +29,8 @@ class Scheduler {
     core::Policy policy = core::Policy::kFgd;
     size_t pods_per_cycle = 64;
     size_t binds_in_flight_max = 512;
-    base::Duration explain_period = base::seconds(10);  // how often one pod's reason is written anew
+    base::Duration explain_period =
+        base::seconds(10);  // how often one pod's reason is written anew
     bool events = true;
     // The mix that FGD measures against, made with the core's own interner; empty: learned from arrivals.
     std::function<core::TypicalMix(core::Interner&)> mix;
@@ -41,11 +42,11 @@ class Scheduler {
   void start();
 
   struct Stats {
-    uint64_t bound = 0;        // acknowledged binds
+    uint64_t bound = 0;  // acknowledged binds
     uint64_t bind_errors = 0;
-    size_t waiting = 0;        // to be tried now
-    size_t parked = 0;         // tried, no place
-    size_t assumed = 0;        // placed, not yet seen bound
+    size_t waiting = 0;  // to be tried now
+    size_t parked = 0;   // tried, no place
+    size_t assumed = 0;  // placed, not yet seen bound
     size_t nodes = 0;
   };
   // On the executor only.

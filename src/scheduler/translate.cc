@@ -1,6 +1,7 @@
 #include "scheduler/translate.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <optional>
 
@@ -26,11 +27,15 @@ const std::string* find(const kube::StringMap& map, std::string_view key) {
   return it != map.end() ? &it->second : nullptr;
 }
 
-std::vector<int> parse_indexes(const std::string* text) {
+std::string_view text_at(const kube::StringMap& map, std::string_view key) {
+  const std::string* found = find(map, key);
+  return found != nullptr ? std::string_view(*found) : std::string_view();
+}
+
+std::vector<int> parse_indexes(std::string_view text) {
   std::vector<int> out;
-  if (text == nullptr) return out;
-  const char* at = text->data();
-  const char* end = at + text->size();
+  const char* at = text.data();
+  const char* end = at + text.size();
   while (at < end) {
     int index = -1;
     const auto [next, ec] = std::from_chars(at, end, index);
@@ -41,7 +46,8 @@ std::vector<int> parse_indexes(const std::string* text) {
   return out;
 }
 
-base::Result<int64_t> integer(const std::string& text, std::string_view key, int64_t low, int64_t high) {
+base::Result<int64_t> integer(std::string_view text, std::string_view key, int64_t low,
+                              int64_t high) {
   int64_t out = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (ec != std::errc() || end != text.data() + text.size() || out < low || out > high) {
@@ -55,6 +61,12 @@ base::Result<int64_t> integer(const std::string& text, std::string_view key, int
 core::ModelId model_id(std::string_view text, core::Interner& names) {
   const gpu::Model* model = gpu::find_model(text);
   return names.model(model != nullptr ? model->name : text);
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
 }
 
 struct Share {
@@ -72,7 +84,8 @@ base::Result<std::optional<Share>> share_of(const kube::StringMap& annotations) 
   if (asked == 0) return std::optional<Share>();
   if (asked > 1) {
     return error(Code::kInvalid,
-                 "annotations tessera.dev/gpu-milli, gpu-fraction and gpu-memory exclude each other; keep one");
+                 "annotations tessera.dev/gpu-milli, gpu-fraction and gpu-memory exclude each "
+                 "other; keep one");
   }
   Share share;
   if (milli != nullptr) {
@@ -99,8 +112,9 @@ void add_extended(core::Shape& shape, core::ResourceId id, int64_t amount) {
   if (amount > 0) shape.extended.push_back({id, amount});
 }
 
-base::Status translate_resources(const kube::Pod& pod, core::Shape& shape, core::Interner& names) {
-  bool whole = false;
+// Amounts of the containers; GPUs of a second vendor are an error, and then not counted.
+base::Status translate_amounts(const kube::Pod& pod, core::Shape& shape, core::Interner& names) {
+  base::Status out;
   for (const auto& [name, amount] : kube::pod_requests(pod)) {
     if (name == "cpu") {
       shape.cpu_milli = std::max<int64_t>(amount.milli_value(), 0);
@@ -110,8 +124,10 @@ base::Status translate_resources(const kube::Pod& pod, core::Shape& shape, core:
       shape.storage_bytes = std::max<int64_t>(amount.value(), 0);
     } else if (is_gpu_resource(name)) {
       if (amount.is_zero()) continue;
-      if (whole) return error(Code::kInvalid, "a pod cannot ask for GPUs of two vendors; ask for one");
-      whole = true;
+      if (shape.gpu.resource.valid()) {
+        out = error(Code::kInvalid, "a pod cannot ask for GPUs of two vendors; ask for one");
+        continue;
+      }
       shape.gpu.count = amount.value();
       shape.gpu.resource = names.resource(name);
     } else {
@@ -119,11 +135,16 @@ base::Status translate_resources(const kube::Pod& pod, core::Shape& shape, core:
     }
   }
   std::ranges::sort(shape.extended, {}, &core::ResourceAmount::id);
+  return out;
+}
+
+base::Status translate_share(const kube::Pod& pod, core::Shape& shape) {
   TS_TRY(const std::optional<Share> share, share_of(pod.meta.annotations));
   if (!share) return {};
-  if (whole) {
-    return error(Code::kInvalid,
-                 "the pod asks for whole GPUs and, by annotation, for a share of one; keep one of them");
+  if (shape.gpu.resource.valid()) {
+    return error(
+        Code::kInvalid,
+        "the pod asks for whole GPUs and, by annotation, for a share of one; keep one of them");
   }
   shape.gpu.count = share->count;
   shape.gpu.milli = share->milli.value_or(core::kMilliPerGpu);
@@ -137,7 +158,7 @@ void translate_models(const kube::Pod& pod, core::Shape& shape, core::Interner& 
   std::string_view rest = *wanted;
   while (!rest.empty()) {
     const size_t cut = rest.find('|');
-    const std::string_view one = rest.substr(0, cut);
+    const std::string_view one = trimmed(rest.substr(0, cut));
     if (!one.empty()) shape.models.push_back(model_id(one, names));
     rest = cut == std::string_view::npos ? std::string_view() : rest.substr(cut + 1);
   }
@@ -154,17 +175,22 @@ void translate_devices(const kube::Node& node, NodeView& view, core::Interner& n
     if (capacity <= 0) continue;
     spec.gpu_resource = names.resource(resource);
     const int64_t allocatable = kube::amount_of(node.allocatable, resource).value();
-    view.gpu_index = parse_indexes(find(node.meta.annotations, "tessera.dev/gpu-indexes"));
+    view.gpu_index = parse_indexes(text_at(node.meta.annotations, "tessera.dev/gpu-indexes"));
     const bool listed = static_cast<int64_t>(view.gpu_index.size()) == capacity;
-    const std::vector<int> sick = parse_indexes(find(node.meta.annotations, "tessera.dev/unhealthy-gpus"));
-    // Without a word on which devices are sick, the node simply has fewer.
-    const int64_t count = sick.empty() ? std::min(capacity, allocatable) : capacity;
-    spec.gpus = static_cast<int32_t>(std::clamp<int64_t>(count, 0, core::kGpusPerNodeMax));
+    const std::vector<int> sick =
+        parse_indexes(text_at(node.meta.annotations, "tessera.dev/unhealthy-gpus"));
+    spec.gpus = static_cast<int32_t>(std::min<int64_t>(capacity, core::kGpusPerNodeMax));
     view.gpu_index.resize(static_cast<size_t>(spec.gpus));
     for (int i = 0; i < spec.gpus; ++i) {
       auto& index = view.gpu_index[static_cast<size_t>(i)];
       if (!listed) index = i;
       if (std::ranges::find(sick, index) != sick.end()) spec.gpus_unhealthy |= uint32_t{1} << i;
+    }
+    // Fewer are allocatable than the named ones explain: without a word on which, it is the last ones.
+    const auto usable = static_cast<int>(std::clamp<int64_t>(allocatable, 0, spec.gpus));
+    for (int i = spec.gpus - 1; i >= 0; --i) {
+      if (spec.gpus - std::popcount(spec.gpus_unhealthy) <= usable) break;
+      spec.gpus_unhealthy |= uint32_t{1} << i;
     }
     break;
   }
@@ -214,31 +240,44 @@ base::Result<core::PodRequest> translate_pod(const kube::Pod& pod, core::Interne
   request.pod_namespace = names.string(pod.meta.ns);
   request.labels = translate_labels(pod.meta.labels, names);
   request.priority = pod.priority;
-  TS_TRY_STATUS(translate_resources(pod, request.shape, names));
+  TS_TRY_STATUS(translate_amounts(pod, request.shape, names));
+  TS_TRY_STATUS(translate_share(pod, request.shape));
   translate_models(pod, request.shape, names);
   TS_TRY_STATUS(translate_rules(pod, request, names));
   TS_TRY_STATUS(core::check(request));
   return request;
 }
 
-core::Placement placement_of(const kube::Pod& pod, const NodeView& node, core::NodeId id,
+core::PodRequest translate_bound_pod(const kube::Pod& pod, core::Interner& names) {
+  if (auto full = translate_pod(pod, names)) return std::move(*full);
+  core::PodRequest request;
+  request.pod_namespace = names.string(pod.meta.ns);
+  request.labels = translate_labels(pod.meta.labels, names);
+  request.priority = pod.priority;
+  // Both may stop early; what they have read by then counts.
+  (void)translate_amounts(pod, request.shape, names);
+  (void)translate_share(pod, request.shape);
+  return request;
+}
+
+core::Placement placement_of(const kube::Object& pod, const NodeView& node, core::NodeId id,
                              const core::PodRequest& request) {
-  core::Placement out{id, 0, request.shape.gpu.milli};
-  if (request.shape.gpu.count == 0) return out;
-  if (const std::string* milli = find(pod.meta.annotations, "tessera.dev/share-milli")) {
-    auto value = integer(*milli, "tessera.dev/share-milli", 1, core::kMilliPerGpu);
-    if (value) out.milli = static_cast<int32_t>(*value);
+  const core::GpuAsk& ask = request.shape.gpu;
+  core::Placement out{id, 0, ask.memory_mib > 0 ? 0 : ask.milli};  // 0: as the node's model says
+  if (ask.count == 0) return out;
+  constexpr std::string_view kShare = "tessera.dev/share-milli";
+  if (auto milli = integer(pod.annotation(kShare), kShare, 1, core::kMilliPerGpu)) {
+    out.milli = static_cast<int32_t>(*milli);
   }
-  for (const int gpu : parse_indexes(find(pod.meta.annotations, "tessera.dev/gpus"))) {
+  for (const int gpu : parse_indexes(pod.annotation("tessera.dev/gpus"))) {
     const auto it = std::ranges::find(node.gpu_index, gpu);
     if (it != node.gpu_index.end()) out.devices |= uint32_t{1} << (it - node.gpu_index.begin());
   }
   return out;
 }
 
-std::vector<std::pair<std::string, std::string>> binding_annotations(const core::Placement& placement,
-                                                                     const NodeView& node,
-                                                                     const core::PodRequest& request) {
+std::vector<std::pair<std::string, std::string>> binding_annotations(
+    const core::Placement& placement, const NodeView& node, const core::PodRequest& request) {
   std::vector<std::pair<std::string, std::string>> out;
   if (placement.devices == 0) return out;
   std::string gpus;

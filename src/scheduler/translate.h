@@ -28,14 +28,16 @@ struct NodeView {
 
 NodeView translate_node(const kube::Node& node, core::Interner& names);
 base::Result<core::PodRequest> translate_pod(const kube::Pod& pod, core::Interner& names);
+// What a bound pod takes, whoever bound it: never fails. What cannot be read in its wishes has lost its say; its amounts
+// count all the same.
+core::PodRequest translate_bound_pod(const kube::Pod& pod, core::Interner& names);
 
 // Where a bound pod sits, from the annotations that binding wrote; without them the core charges devices itself.
-core::Placement placement_of(const kube::Pod& pod, const NodeView& node, core::NodeId id,
+core::Placement placement_of(const kube::Object& pod, const NodeView& node, core::NodeId id,
                              const core::PodRequest& request);
 
 // The annotations that binding writes: tessera.dev/gpus, and for shares tessera.dev/share-milli and tessera.dev/share-gpus.
-std::vector<std::pair<std::string, std::string>> binding_annotations(const core::Placement& placement,
-                                                                     const NodeView& node,
-                                                                     const core::PodRequest& request);
+std::vector<std::pair<std::string, std::string>> binding_annotations(
+    const core::Placement& placement, const NodeView& node, const core::PodRequest& request);
 
 }  // namespace tessera::scheduler

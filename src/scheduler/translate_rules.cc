@@ -11,12 +11,18 @@ using base::error;
 
 core::Op op_of(kube::NodeRequirement::Op op) {
   switch (op) {
-    case kube::NodeRequirement::Op::kIn: return core::Op::kIn;
-    case kube::NodeRequirement::Op::kNotIn: return core::Op::kNotIn;
-    case kube::NodeRequirement::Op::kExists: return core::Op::kExists;
-    case kube::NodeRequirement::Op::kDoesNotExist: return core::Op::kDoesNotExist;
-    case kube::NodeRequirement::Op::kGt: return core::Op::kGt;
-    case kube::NodeRequirement::Op::kLt: return core::Op::kLt;
+    case kube::NodeRequirement::Op::kIn:
+      return core::Op::kIn;
+    case kube::NodeRequirement::Op::kNotIn:
+      return core::Op::kNotIn;
+    case kube::NodeRequirement::Op::kExists:
+      return core::Op::kExists;
+    case kube::NodeRequirement::Op::kDoesNotExist:
+      return core::Op::kDoesNotExist;
+    case kube::NodeRequirement::Op::kGt:
+      return core::Op::kGt;
+    case kube::NodeRequirement::Op::kLt:
+      return core::Op::kLt;
   }
   return core::Op::kIn;
 }
@@ -43,13 +49,25 @@ core::Expression expression(const kube::Requirement& from, core::Interner& names
   core::Expression out{names.string(from.key), core::Op::kExists, {}, 0};
   switch (from.op) {
     case kube::SelectorOp::kEquals:
-    case kube::SelectorOp::kIn: out.op = core::Op::kIn; break;
+    case kube::SelectorOp::kIn:
+      out.op = core::Op::kIn;
+      break;
     case kube::SelectorOp::kNotEquals:
-    case kube::SelectorOp::kNotIn: out.op = core::Op::kNotIn; break;
-    case kube::SelectorOp::kExists: out.op = core::Op::kExists; break;
-    case kube::SelectorOp::kDoesNotExist: out.op = core::Op::kDoesNotExist; break;
-    case kube::SelectorOp::kGreaterThan: out.op = core::Op::kGt; break;
-    case kube::SelectorOp::kLessThan: out.op = core::Op::kLt; break;
+    case kube::SelectorOp::kNotIn:
+      out.op = core::Op::kNotIn;
+      break;
+    case kube::SelectorOp::kExists:
+      out.op = core::Op::kExists;
+      break;
+    case kube::SelectorOp::kDoesNotExist:
+      out.op = core::Op::kDoesNotExist;
+      break;
+    case kube::SelectorOp::kGreaterThan:
+      out.op = core::Op::kGt;
+      break;
+    case kube::SelectorOp::kLessThan:
+      out.op = core::Op::kLt;
+      break;
   }
   for (const std::string& value : from.values) out.values.push_back(names.string(value));
   std::ranges::sort(out.values);
@@ -77,15 +95,17 @@ base::Result<core::PodTerm> pod_term(const kube::PodAffinityTerm& from, const ku
   core::PodTerm out;
   out.topology_key = names.string(from.topology_key);
   if (from.has_namespace_selector && !from.namespace_selector.selects_everything()) {
-    return error(Code::kInvalid,
-                 "spec.affinity: a namespaceSelector other than {{}} is not supported; list namespaces");
+    return error(
+        Code::kInvalid,
+        "spec.affinity: a namespaceSelector other than {{}} is not supported; list namespaces");
   }
   if (!from.has_namespace_selector) {
     for (const std::string& ns : from.namespaces) out.namespaces.push_back(names.string(ns));
     if (out.namespaces.empty()) out.namespaces.push_back(names.string(pod.meta.ns));
     std::ranges::sort(out.namespaces);
   }
-  for (const auto& item : from.selector.requirements()) out.selector.push_back(expression(item, names));
+  for (const auto& item : from.selector.requirements())
+    out.selector.push_back(expression(item, names));
   narrow(from.match_label_keys, core::Op::kIn, pod, out.selector, names);
   narrow(from.mismatch_label_keys, core::Op::kNotIn, pod, out.selector, names);
   if (from.selector_missing || from.selector.selects_nothing()) select_nothing(out.selector, names);
@@ -94,10 +114,14 @@ base::Result<core::PodTerm> pod_term(const kube::PodAffinityTerm& from, const ku
 
 core::Effect effect_of(kube::TaintEffect effect) {
   switch (effect) {
-    case kube::TaintEffect::kAny: return core::Effect::kAny;
-    case kube::TaintEffect::kNoSchedule: return core::Effect::kNoSchedule;
-    case kube::TaintEffect::kPreferNoSchedule: return core::Effect::kPreferNoSchedule;
-    case kube::TaintEffect::kNoExecute: return core::Effect::kNoExecute;
+    case kube::TaintEffect::kAny:
+      return core::Effect::kAny;
+    case kube::TaintEffect::kNoSchedule:
+      return core::Effect::kNoSchedule;
+    case kube::TaintEffect::kPreferNoSchedule:
+      return core::Effect::kPreferNoSchedule;
+    case kube::TaintEffect::kNoExecute:
+      return core::Effect::kNoExecute;
   }
   return core::Effect::kAny;
 }
@@ -114,6 +138,10 @@ void node_rules(const kube::Pod& pod, core::Shape& shape, core::Interner& names)
     shape.preferred.push_back({term.weight, node_term(term.term, names)});
   }
   for (const kube::Toleration& from : pod.tolerations) {
+    // Numeric comparison (Lt, Gt) is not known to the core: such a pod counts as not tolerating.
+    const bool numeric =
+        from.op == kube::Toleration::Op::kLt || from.op == kube::Toleration::Op::kGt;
+    if (numeric) continue;
     core::Toleration out;
     if (!from.key.empty()) out.key = names.string(from.key);
     out.exists = from.op == kube::Toleration::Op::kExists;
@@ -137,7 +165,8 @@ core::Taint translate_taint(const kube::Taint& taint, core::Interner& names) {
   return {names.string(taint.key), names.string(taint.value), effect_of(taint.effect)};
 }
 
-base::Status translate_rules(const kube::Pod& pod, core::PodRequest& request, core::Interner& names) {
+base::Status translate_rules(const kube::Pod& pod, core::PodRequest& request,
+                             core::Interner& names) {
   node_rules(pod, request.shape, names);
   for (const auto& term : pod.affinity.required_pods) {
     TS_TRY(core::PodTerm out, pod_term(term, pod, names));

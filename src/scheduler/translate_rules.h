@@ -10,6 +10,7 @@ namespace tessera::scheduler {
 core::Labels translate_labels(const kube::StringMap& labels, core::Interner& names);
 core::Taint translate_taint(const kube::Taint& taint, core::Interner& names);
 // Node selector, affinity, tolerations, affinity between pods, topology spread.
-base::Status translate_rules(const kube::Pod& pod, core::PodRequest& request, core::Interner& names);
+base::Status translate_rules(const kube::Pod& pod, core::PodRequest& request,
+                             core::Interner& names);
 
 }  // namespace tessera::scheduler

@@ -1,0 +1,145 @@
+// A Kubernetes API in 100 lines for the scheduler's tests: nodes, pods, bindings and pod status, with faults by hand.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/executor.h"
+#include "kube/client.h"
+#include "scheduler/scheduler_testing.h"
+
+namespace tessera::scheduler::testing {
+
+class FakeApi : public kube::Client {
+ public:
+  explicit FakeApi(base::ManualLoop& loop) : loop_(loop) {}
+
+  // Asked before each call: a code refuses it.
+  std::function<std::optional<base::Code>(const kube::Request&)> refuse;
+  // Asked after each call: true hides the answer behind a timeout.
+  std::function<bool(const kube::Request&)> lose;
+  base::Duration latency;           // of each answer
+  std::vector<std::string> binds;   // "pod>node", in order of arrival
+  std::vector<std::string> events;  // "reason pod"
+
+  void put(const std::string& resource, const kube::Object& object) {
+    const std::string key = object.key();
+    auto& all = objects_[resource];
+    const bool known = all.contains(key);
+    json::Value root = object.json();
+    root.ref("metadata", "resourceVersion") = std::to_string(++version_);
+    all[key] = kube::Object(root);
+    tell(resource, known ? kube::WatchEvent::Type::kModified : kube::WatchEvent::Type::kAdded,
+         all[key]);
+  }
+  void erase(const std::string& resource, const std::string& key) {
+    auto& all = objects_[resource];
+    const kube::Object last = all.at(key);
+    all.erase(key);
+    tell(resource, kube::WatchEvent::Type::kDeleted, last);
+  }
+  kube::Object pod(const std::string& name) { return objects_["pods"]["default/" + name]; }
+  std::string node_of(const std::string& name) { return pod(name).get("spec", "nodeName").str(); }
+  json::Value scheduled(const std::string& name) {
+    for (const json::Value& c : pod(name).get("status", "conditions").items()) {
+      if (c["type"].as_string() == "PodScheduled") return c;
+    }
+    return {};
+  }
+  std::string why(const std::string& name) { return scheduled(name)["message"].str(); }
+
+  void call(kube::Request request, std::function<void(kube::Reply)> done) override {
+    loop_.post([this, request = std::move(request), done = std::move(done)] {
+      std::optional<base::Code> code;
+      if (refuse) code = refuse(request);
+      kube::Reply reply =
+          code ? kube::Reply(base::error(*code, "refused by the test")) : answer(request);
+      if (lose && lose(request)) reply = base::error(base::Code::kTimeout, "lost by the test");
+      loop_.post_after(latency, [done, reply] { done(reply); });
+    });
+  }
+
+  std::unique_ptr<base::Subscription> watch(kube::Request request,
+                                            std::function<void(kube::WatchEvent)> on_event,
+                                            std::function<void(base::Status)>) override {
+    auto out = std::make_unique<WatchOf>();
+    out->resource = request.gvr.resource;
+    out->on_event = std::move(on_event);
+    out->all = &watches_;
+    watches_.push_back(out.get());
+    return out;
+  }
+
+ private:
+  struct WatchOf : base::Subscription {
+    std::string resource;
+    std::function<void(kube::WatchEvent)> on_event;
+    std::vector<WatchOf*>* all = nullptr;
+    ~WatchOf() override { std::erase(*all, this); }
+  };
+
+  void tell(const std::string& resource, kube::WatchEvent::Type type, const kube::Object& object) {
+    loop_.post([this, resource, type, object] {
+      for (WatchOf* watch : std::vector(watches_)) {
+        if (watch->resource == resource) watch->on_event({type, object});
+      }
+    });
+  }
+
+  kube::Reply answer(const kube::Request& request) {
+    const std::string& resource = request.gvr.resource;
+    if (resource == "events") {
+      events.push_back(request.body["reason"].str() + " " +
+                       request.body["involvedObject"]["name"].str());
+      return request.body;
+    }
+    if (request.verb == kube::Verb::kList) {
+      json::Value items = json::Value::array();
+      for (const auto& [key, object] : objects_[resource]) items.push_back(object.json());
+      json::Value out = yaml("{kind: List, apiVersion: v1}");
+      out.set("items", items);
+      out.ref("metadata", "resourceVersion") = std::to_string(version_);
+      return out;
+    }
+    const auto it = objects_[resource].find(request.ns + "/" + request.name);
+    if (it == objects_[resource].end())
+      return base::error(base::Code::kNotFound, "no {}", request.name);
+    if (request.verb == kube::Verb::kGet) return it->second.json();
+    return request.subresource == "binding" ? bind(request, it->second)
+                                            : patch(request, it->second);
+  }
+
+  kube::Reply bind(const kube::Request& request, kube::Object pod) {
+    const std::string node = request.body["target"]["name"].str();
+    binds.push_back(request.name + ">" + node);
+    if (request.body["metadata"]["uid"].as_string() != pod.uid() ||
+        !pod.get("spec", "nodeName").as_string().empty()) {
+      return base::error(base::Code::kConflict, "pod {} is bound already", request.name);
+    }
+    json::Value root = pod.json();
+    for (const json::Member& m : request.body["metadata"]["annotations"].members()) {
+      root.ref("metadata", "annotations", m.name()) = m.value;
+    }
+    root.ref("spec", "nodeName") = node;
+    put("pods", kube::Object(root));
+    return yaml("{kind: Status, apiVersion: v1, status: Success}");
+  }
+
+  kube::Reply patch(const kube::Request& request, const kube::Object& pod) {
+    json::Value root = pod.json();
+    root.ref("status", "conditions") = request.body["status"]["conditions"];
+    put("pods", kube::Object(root));
+    return root;
+  }
+
+  base::ManualLoop& loop_;
+  uint64_t version_ = 0;
+  std::map<std::string, std::map<std::string, kube::Object>> objects_;
+  std::vector<WatchOf*> watches_;
+};
+
+}  // namespace tessera::scheduler::testing
