@@ -1,10 +1,14 @@
 // An HTTP(S) client for calls to Kubernetes API servers, on libcurl.
 //
-// Shape:   one Client holds the connections and TLS identity for one server; calls and streams run on one thread of its
+// Shape:   one Client holds the connections and TLS identity for one server; calls and streams run
+// on one thread of its
 //          own; callbacks run on the executor given.
-// Errors:  kUnavailable (cannot connect, connection cut), kTimeout, kUnauthorized (TLS refused), kTooLarge; an HTTP error
+// Errors:  kUnavailable (cannot connect, connection cut), kTimeout, kUnauthorized (TLS refused),
+// kTooLarge; an HTTP error
 //          status is an ordinary Response.
-// Threads: any.
+// Threads: any. A call that is still open when the Client goes away ends without its callback; after the destruction of a
+//          Client or of a subscription on the executor no callback of it runs any more. Not more than connections_max calls
+//          are on their way at once (others wait); streams do not count.
 #pragma once
 
 #include <functional>
@@ -32,7 +36,7 @@ struct ClientOptions {
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string target;
+  std::string target = "/";
   Headers headers;
   std::string body;
 };
@@ -42,8 +46,9 @@ class Client {
   Client(ClientOptions options, base::Executor& executor);
   ~Client();
   void call(ClientRequest request, std::function<void(base::Result<Response>)> done);
-  // on_chunk gets the body as it comes; on_close runs once at the end unless the subscription was dropped before.
-  // A status other than 200 comes as on_close with the status's code and the body's text as message.
+  // on_chunk gets the body as it comes; on_close runs once at the end unless the subscription was
+  // dropped before. A status other than 200 comes as on_close with the status's code and the body's
+  // text as message.
   std::unique_ptr<base::Subscription> stream(ClientRequest request,
                                              std::function<void(std::string)> on_chunk,
                                              std::function<void(base::Status)> on_close);

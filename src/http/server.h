@@ -1,13 +1,17 @@
-// An HTTPS server for a small number of trusted-but-verified clients: kubectl, components, dashboards.
+// An HTTPS server for a small number of trusted-but-verified clients: kubectl, components,
+// dashboards.
 //
-// Shape:   HTTP/1.1 with keep-alive and chunked streaming over TLS 1.2+ (or plain on loopback when no certificate is
-//          given). The handler gets each request with its whole body and a Responder, and may answer at once or later,
-//          from any thread, with one response or a stream (watch).
+// Shape:   HTTP/1.1 with keep-alive and chunked streaming over TLS 1.2+ (or plain on loopback when
+// no certificate is
+//          given). The handler gets each request with its whole body and a Responder, and may
+//          answer at once or later, from any thread, with one response or a stream (watch).
 // Units:   sizes in bytes.
-// Errors:  start() answers kUnavailable "address already in use" with the port; malformed, too large (413), too slow (408)
-//          requests are answered and dropped by the server itself. A stream whose peer reads too slowly (more than
-//          stream_backlog_max unsent) is cut.
-// Threads: runs its own I/O threads (threads option); the handler is called on them and must not block.
+// Errors:  start() answers kUnavailable "address already in use" with the port; malformed, too
+// large (413), too slow (408)
+//          requests are answered and dropped by the server itself. A stream whose peer reads too
+//          slowly (more than stream_backlog_max unsent) is cut.
+// Threads: runs its own I/O threads (threads option); the handler is called on them and must not
+// block.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +48,9 @@ struct Response {
   std::string content_type = "application/json";
 };
 
-// Answers one request. Copies refer to the same request. Exactly one of send() or begin_stream() takes effect; where all
-// copies go away without either, the client gets 500. All members may be called from any thread, also after the peer is
-// gone (then they do nothing).
+// Answers one request. Copies refer to the same request. Exactly one of send() or begin_stream()
+// takes effect; where all copies go away without either, the client gets 500. All members may be
+// called from any thread, also after the peer is gone (then they do nothing).
 class Responder {
  public:
   virtual ~Responder() = default;
@@ -63,7 +67,7 @@ using Handler = std::function<void(Request, std::shared_ptr<Responder>)>;
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
-  uint16_t port = 0;  // 0: any free one, see Server::port()
+  uint16_t port = 0;            // 0: any free one, see Server::port()
   std::string certificate_pem;  // with its chain; empty: plain HTTP
   std::string private_key_pem;
   std::string client_ca_pem;  // when set, client certificates are requested and, if sent, verified
@@ -72,7 +76,8 @@ struct ServerOptions {
   size_t body_bytes_max = 8 << 20;
   size_t stream_backlog_max = 16 << 20;
   size_t connections_max = 4096;
-  base::Duration request_timeout = base::seconds(60);  // to receive one request once its first byte came
+  base::Duration request_timeout =
+      base::seconds(60);  // to receive one request once its first byte came
   base::Duration idle_timeout = base::seconds(300);
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -32,6 +33,9 @@ base::Result<KeyPair> make_ca(const std::string& common_name, base::Time not_bef
 base::Result<KeyPair> issue(const KeyPair& ca, const CertificateRequest& request);
 // When the first certificate of a PEM text ends.
 base::Result<base::Time> not_after_of(const std::string& certificate_pem);
+// That key and certificate belong together and the CA signed the certificate (dates are not looked
+// at).
+base::Status check_key_pair(const KeyPair& pair, const std::string& ca_certificate_pem);
 
 std::string base64(std::string_view bytes);
 base::Result<std::string> unbase64(std::string_view text);

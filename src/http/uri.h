@@ -11,7 +11,7 @@
 namespace tessera::http {
 
 struct Target {
-  std::vector<std::string> segments;  // decoded, "/api/v1/" -> {"api", "v1"}
+  std::vector<std::string> segments;                       // decoded, "/api/v1/" -> {"api", "v1"}
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
 };
 

@@ -1,0 +1,55 @@
+// One request of the client on its libcurl handle: options in, bytes out, the outcome as a Result.
+//
+// Threads: the client's; `dropped` and `queued_bytes` from any.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "http/client.h"
+
+namespace tessera::http {
+
+// What a stream's subscription, its transfer and its tasks on the executor share.
+struct StreamState {
+  std::function<void(std::string)> on_chunk;
+  std::function<void(base::Status)> on_close;
+  std::atomic<bool> dropped = false;
+  std::atomic<size_t> queued_bytes = 0;  // handed to the executor, not yet to on_chunk
+};
+
+struct Transfer {
+  struct HandleFree {
+    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+  };
+  struct ListFree {
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  };
+
+  uint64_t id = 0;
+  ClientRequest request;
+  std::function<void(base::Result<Response>)> done;  // of a call
+  std::shared_ptr<StreamState> stream;               // of a stream
+  // Hands one piece of a stream's body on.
+  std::function<void(std::string)> deliver;
+
+  std::unique_ptr<CURL, HandleFree> handle;
+  std::unique_ptr<curl_slist, ListFree> headers;
+  Response response;
+  size_t body_bytes_max = 0;
+  bool header_ended = false;
+  bool too_large = false;
+  bool paused = false;
+  char reason[CURL_ERROR_SIZE] = {};
+};
+
+// Sets the handle up. Errors: kBadRequest for a target or header that cannot be sent.
+base::Status prepare(Transfer& transfer, const ClientOptions& options);
+// What became of the request.
+base::Result<Response> outcome(Transfer& transfer, CURLcode code, const ClientOptions& options);
+
+}  // namespace tessera::http

@@ -1,0 +1,223 @@
+#include "http/transport.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "http/openssl_ptr.h"
+
+namespace tessera::http {
+namespace {
+
+using Kind = IoResult::Kind;
+
+// The descriptor and the calls on it that do not depend on TLS.
+class Socket {
+ public:
+  explicit Socket(int fd) : fd_(fd) {}
+  ~Socket() { ::close(fd_); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int fd() const { return fd_; }
+
+  IoResult receive(char* out, size_t size) {
+    const ssize_t n = ::recv(fd_, out, size, 0);
+    if (n > 0) return {Kind::kOk, static_cast<size_t>(n)};
+    if (n == 0) return {Kind::kEof};
+    return {retry() ? Kind::kWantRead : Kind::kFailed};
+  }
+
+  IoResult send(std::string_view bytes) {
+    const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n >= 0) return {Kind::kOk, static_cast<size_t>(n)};
+    return {retry() ? Kind::kWantWrite : Kind::kFailed};
+  }
+
+ private:
+  static bool retry() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+  int fd_;
+};
+
+class PlainTransport : public Transport {
+ public:
+  explicit PlainTransport(int fd) : socket_(fd) {}
+  IoResult handshake() override { return {Kind::kOk}; }
+  IoResult read(char* out, size_t size) override { return socket_.receive(out, size); }
+  IoResult write(std::string_view bytes) override { return socket_.send(bytes); }
+  void shut_write() override { ::shutdown(socket_.fd(), SHUT_WR); }
+  IoResult discard(char* scratch, size_t size) override { return socket_.receive(scratch, size); }
+  PeerName peer() const override { return {}; }
+
+ private:
+  Socket socket_;
+};
+
+class TlsTransport : public Transport {
+ public:
+  TlsTransport(int fd, SslPtr ssl) : socket_(fd), ssl_(std::move(ssl)) {}
+
+  IoResult handshake() override {
+    ERR_clear_error();
+    const int rc = SSL_accept(ssl_.get());
+    return rc == 1 ? IoResult{Kind::kOk} : outcome(rc);
+  }
+  IoResult read(char* out, size_t size) override {
+    ERR_clear_error();
+    size_t n = 0;
+    const int rc = SSL_read_ex(ssl_.get(), out, size, &n);
+    return rc == 1 ? IoResult{Kind::kOk, n} : outcome(rc);
+  }
+  IoResult write(std::string_view bytes) override {
+    ERR_clear_error();
+    size_t n = 0;
+    const int rc = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &n);
+    return rc == 1 ? IoResult{Kind::kOk, n} : outcome(rc);
+  }
+  void shut_write() override {
+    ERR_clear_error();
+    if (SSL_is_init_finished(ssl_.get()) == 1) SSL_shutdown(ssl_.get());
+    ERR_clear_error();
+    ::shutdown(socket_.fd(), SHUT_WR);
+  }
+  IoResult discard(char* scratch, size_t size) override { return socket_.receive(scratch, size); }
+  PeerName peer() const override;
+
+ private:
+  IoResult outcome(int rc) {
+    const int reason = SSL_get_error(ssl_.get(), rc);
+    ERR_clear_error();
+    switch (reason) {
+      case SSL_ERROR_WANT_READ:
+        return {Kind::kWantRead};
+      case SSL_ERROR_WANT_WRITE:
+        return {Kind::kWantWrite};
+      case SSL_ERROR_ZERO_RETURN:
+        return {Kind::kEof};
+      default:
+        return {Kind::kFailed};
+    }
+  }
+
+  Socket socket_;
+  SslPtr ssl_;
+};
+
+std::vector<std::string> entries(const X509_NAME* name, int nid) {
+  std::vector<std::string> out;
+  int at = -1;
+  while ((at = X509_NAME_get_index_by_NID(name, nid, at)) >= 0) {
+    unsigned char* text = nullptr;
+    const int size =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+    if (size < 0) continue;
+    out.emplace_back(reinterpret_cast<char*>(text), static_cast<size_t>(size));
+    OPENSSL_free(text);
+  }
+  return out;
+}
+
+PeerName TlsTransport::peer() const {
+  const CertificatePtr certificate(SSL_get1_peer_certificate(ssl_.get()));
+  if (!certificate || SSL_get_verify_result(ssl_.get()) != X509_V_OK) return {};
+  const X509_NAME* subject = X509_get_subject_name(certificate.get());
+  PeerName out;
+  std::vector<std::string> names = entries(subject, NID_commonName);
+  // Two CNs leave open who the peer is: then it is nobody.
+  if (names.size() != 1) return {};
+  out.common_name = std::move(names.front());
+  out.organizations = entries(subject, NID_organizationName);
+  return out;
+}
+
+// Clients that offer several protocols get HTTP/1.1 by name; others get no answer and speak it
+// anyway.
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
+                    const unsigned char* offered, unsigned int offered_size, void*) {
+  static constexpr unsigned char kHttp11[] = "\x08http/1.1";
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, out_size, kHttp11, sizeof kHttp11 - 1, offered,
+                            offered_size) != OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_NOACK;
+  }
+  *out = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+base::Status use_chain(SSL_CTX* context, const ServerOptions& options) {
+  TS_TRY(const CertificatePtr leaf,
+         read_certificate(options.certificate_pem, "server certificate"));
+  TS_TRY(const KeyPtr key, read_private_key(options.private_key_pem, "server key"));
+  if (SSL_CTX_use_certificate(context, leaf.get()) != 1 ||
+      SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
+    return base::error(base::Code::kBadRequest,
+                       "the server certificate and its key cannot be used: {}", openssl_error());
+  }
+  const BioPtr bio = bio_over(options.certificate_pem);
+  const CertificatePtr first(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+    SSL_CTX_add0_chain_cert(context, next);
+  }
+  ERR_clear_error();
+  return {};
+}
+
+base::Status verify_clients(SSL_CTX* context, const std::string& ca_pem) {
+  const BioPtr bio = bio_over(ca_pem);
+  X509_STORE* store = SSL_CTX_get_cert_store(context);
+  size_t count = 0;
+  while (true) {
+    const CertificatePtr ca(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    if (!ca) break;
+    X509_STORE_add_cert(store, ca.get());
+    SSL_CTX_add_client_CA(context, ca.get());
+    ++count;
+  }
+  ERR_clear_error();
+  if (count == 0) {
+    return base::error(base::Code::kBadRequest, "the client CA holds no PEM certificate");
+  }
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_plain_transport(int fd) {
+  return std::make_unique<PlainTransport>(fd);
+}
+
+std::unique_ptr<Transport> make_tls_transport(int fd, SSL_CTX* context) {
+  SslPtr ssl(SSL_new(context));
+  if (!ssl || SSL_set_fd(ssl.get(), fd) != 1) {
+    ERR_clear_error();
+    return nullptr;
+  }
+  return std::make_unique<TlsTransport>(fd, std::move(ssl));
+}
+
+base::Result<SslContextPtr> make_server_context(const ServerOptions& options) {
+  SslContextPtr context(SSL_CTX_new(TLS_server_method()));
+  if (!context) {
+    return base::error(base::Code::kInternal, "cannot make a TLS context: {}", openssl_error());
+  }
+  SSL_CTX* c = context.get();
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  // An idle watch holds no record buffers (34 kB each otherwise).
+  SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                          SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // Sessions are resumed from tickets, which the client keeps; nothing is cached here.
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(c, 1);
+  SSL_CTX_set_timeout(c, 3600);
+  static constexpr unsigned char kSessionContext[] = "tessera";
+  SSL_CTX_set_session_id_context(c, kSessionContext, sizeof kSessionContext - 1);
+  SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
+  TS_TRY_STATUS(use_chain(c, options));
+  if (!options.client_ca_pem.empty()) TS_TRY_STATUS(verify_clients(c, options.client_ca_pem));
+  return context;
+}
+
+}  // namespace tessera::http
