@@ -10,6 +10,12 @@ namespace {
 
 using json::Value;
 
+#if defined(__aarch64__)
+constexpr std::string_view kPlatform = "linux/arm64";
+#else
+constexpr std::string_view kPlatform = "linux/amd64";
+#endif
+
 template <class Strings>
 Value strings(const Strings& list) {
   Value out = Value::array();
@@ -187,7 +193,7 @@ Value version_document() {
                         {"buildDate", "1970-01-01T00:00:00Z"},
                         {"goVersion", ""},
                         {"compiler", "g++"},
-                        {"platform", "linux/amd64"}});
+                        {"platform", kPlatform}});
 }
 
 }  // namespace tessera::apiserver

@@ -23,13 +23,32 @@ std::string as_text(const Exchange& exchange, const Value& value) {
   return wants_pretty(exchange) ? value.dump_pretty() + "\n" : value.dump() + "\n";
 }
 
-// The columns of an object that is not of the kind asked for, such as a Scale: name and age.
+// Columns of what subresources answer with: a Scale has its own, anything else name and age.
+const Kind& kind_of_answer(std::string_view kind) {
+  static const Kind kPlain;
+  static const Kind kScale = [] {
+    Kind scale;
+    const auto name = [](const kube::Object& o, base::Time) { return Value(o.name()); };
+    const auto wanted = [](const kube::Object& o, base::Time) {
+      return Value(o.get("spec", "replicas").as_int());
+    };
+    const auto there = [](const kube::Object& o, base::Time) {
+      return Value(o.get("status", "replicas").as_int());
+    };
+    scale.columns = {{"Name", "string", "name", 0, name},
+                     {"Desired", "integer", "", 0, wanted},
+                     {"Available", "integer", "", 0, there},
+                     {"Age", "string", "", 0, age_cell}};
+    return scale;
+  }();
+  return kind == "Scale" ? kScale : kPlain;
+}
+
 const Kind& columns_for(const Exchange& exchange, const Value& object) {
-  static const Kind plain;
   const std::string_view kind = object["kind"].as_string();
-  if (exchange.kind == nullptr) return plain;
-  const bool own = kind == exchange.kind->kind || kind == exchange.kind->kind + "List";
-  return own ? *exchange.kind : plain;
+  const Kind* asked = exchange.kind;
+  const bool own = asked != nullptr && (kind == asked->kind || kind == asked->kind + "List");
+  return own ? *asked : kind_of_answer(kind);
 }
 
 base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::Time now) {

@@ -59,7 +59,9 @@ json::Value details_of(const base::Error& error, const StatusSubject& asked) {
   json::Value details = json::Value::object();
   const StatusSubject subject =
       error.code == Code::kNotFound ? subject_of_not_found(error.message, asked) : asked;
-  if (names_subject(error.code)) {
+  // kubectl shows the message of an Invalid only where neither causes nor an object are named.
+  const bool bare = error.code == Code::kInvalid && error.causes.empty();
+  if (names_subject(error.code) && !bare) {
     set_text(details, "name", subject.name);
     set_text(details, "group", subject.group);
     const bool by_kind = error.code == Code::kInvalid || error.code == Code::kNever;

@@ -12,11 +12,6 @@ std::string meta_version(std::string_view version) {
   return std::string("meta.k8s.io/").append(version);
 }
 
-Value age(const kube::Object& object, base::Time now) {
-  const auto created = base::parse_rfc3339(object.metadata()["creationTimestamp"].as_string());
-  return created ? Value(base::to_human(now - *created)) : Value("<unknown>");
-}
-
 const std::vector<Column>& columns_of(const Kind& kind) {
   static const std::vector<Column> plain = {
       {.name = "Name",
@@ -24,7 +19,7 @@ const std::vector<Column>& columns_of(const Kind& kind) {
        .format = "name",
        .priority = 0,
        .cell = [](const kube::Object& object, base::Time) { return Value(object.name()); }},
-      {.name = "Age", .type = "string", .format = "", .priority = 0, .cell = age}};
+      {.name = "Age", .type = "string", .format = "", .priority = 0, .cell = age_cell}};
   return kind.columns.empty() ? plain : kind.columns;
 }
 
@@ -72,6 +67,11 @@ Value table_metadata(const Value& metadata, bool list) {
 }
 
 }  // namespace
+
+Value age_cell(const kube::Object& object, base::Time now) {
+  const auto created = base::parse_rfc3339(object.metadata()["creationTimestamp"].as_string());
+  return created ? Value(base::to_human(now - *created)) : Value("<unknown>");
+}
 
 bool is_list(const Value& value) {
   return value["items"].is_array() && value["kind"].as_string().ends_with("List");

@@ -114,6 +114,6 @@ works 'delete job' 'job.batch "once" deleted' k delete job once
 works 'delete pod waits' 'pod "train" deleted' k delete pod train --grace-period=1 --timeout=60s
 fails 'deleted pod is gone' 'NotFound' k get pod train
 works 'delete deployment' 'deployment.apps "web" deleted' k delete deployment web --timeout=60s
-works 'wait for delete' '' k wait --for=delete pods -l app=web --timeout=60s
+works 'wait for delete' 'condition met|^$|no matching resources' k wait --for=delete pods -l app=web --timeout=60s
 works 'delete namespace' 'namespace "work" deleted' k delete namespace work --timeout=60s
 fails 'namespace is gone' 'NotFound' k get namespace work
