@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "scheduler/core/pod_rules.h"
 
@@ -138,8 +139,10 @@ Verdict explain(const Cluster& cluster, const PodRequest& request) {
     hopeless += judge(verdict, cluster, node, request, rules);
   }
   if (verdict.nodes > 0 && hopeless == verdict.nodes) verdict.code = base::Code::kNever;
-  std::stable_sort(verdict.counts.begin(), verdict.counts.end(),
-                   [](const auto& a, const auto& b) { return a.nodes > b.nodes; });
+  std::sort(verdict.counts.begin(), verdict.counts.end(), [](const auto& a, const auto& b) {
+    if (a.nodes != b.nodes) return a.nodes > b.nodes;
+    return std::tie(a.reason, a.resource, a.taint) < std::tie(b.reason, b.resource, b.taint);
+  });
   return verdict;
 }
 

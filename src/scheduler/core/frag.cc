@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scheduler/core/search.h"
+
 namespace tessera::scheduler::core {
 namespace {
 
@@ -61,8 +63,7 @@ FragMeter::View FragMeter::make_view(std::vector<bool> allowed) const {
 }
 
 uint32_t FragMeter::bracket(const View& view, int64_t cpu_free) {
-  auto above = std::upper_bound(view.cpu_steps.begin(), view.cpu_steps.end(), cpu_free);
-  return static_cast<uint32_t>(above - view.cpu_steps.begin());
+  return static_cast<uint32_t>(count_not_above(view.cpu_steps, cpu_free));
 }
 
 int64_t FragMeter::compute(const View& view, uint32_t cpu_bracket,
@@ -129,6 +130,17 @@ void FragMeter::grow() const {
 int64_t FragMeter::of(const NodeLoad& node) const {
   return look_up(view_index(node.model), node.gpu_state, node.cpu_free,
                  std::span(node.gpu_free.data(), node.gpus));
+}
+
+int64_t FragMeter::of(const NodeLoad& node, NodeId slot) const {
+  size_t at = static_cast<size_t>(slot.value);
+  if (at >= last_.size()) last_.resize(at + at / 2 + 64);
+  Last& last = last_[at];
+  if (last.gpu_state != node.gpu_state || last.cpu_free != node.cpu_free ||
+      last.model != node.model) {
+    last = {node.gpu_state, node.cpu_free, of(node), node.model};
+  }
+  return last.value;
 }
 
 int64_t FragMeter::after(const NodeLoad& node, int64_t cpu_milli, uint32_t devices,

@@ -26,6 +26,8 @@ class FragMeter {
   const TypicalMix& typical() const { return mix_; }
 
   int64_t of(const NodeLoad& node) const;
+  // The same for the node in a slot, whose last answer is kept beside its neighbours': for passes over all nodes.
+  int64_t of(const NodeLoad& node, NodeId slot) const;
   // The same node with `cpu_milli` less CPU and `milli` less on each device of the mask.
   int64_t after(const NodeLoad& node, int64_t cpu_milli, uint32_t devices, int32_t milli) const;
 
@@ -51,6 +53,13 @@ class FragMeter {
     int64_t value = 0;
   };
 
+  struct Last {
+    uint64_t gpu_state = 0;
+    int64_t cpu_free = -1;
+    int64_t value = 0;
+    ModelId model;
+  };
+
   uint32_t view_index(ModelId model) const;
   View make_view(std::vector<bool> allowed) const;
   static uint32_t bracket(const View& view, int64_t cpu_free);
@@ -64,6 +73,7 @@ class FragMeter {
   mutable std::vector<int32_t> view_of_model_;  // by model id + 1; -1: not yet known
   mutable std::vector<Entry> memory_;           // open addressing, power of two
   mutable size_t remembered_ = 0;
+  mutable std::vector<Last> last_;  // by node slot
 };
 
 }  // namespace tessera::scheduler::core

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "scheduler/core/search.h"
+
 namespace tessera::scheduler::core {
 namespace {
 
@@ -153,12 +155,10 @@ Scorer::Scorer(Policy policy, TypicalMix mix)
 }
 
 int32_t Scorer::fgd_points(int64_t saved) const {
-  auto above = std::upper_bound(fgd_steps_.begin(), fgd_steps_.end(), saved);
-  return static_cast<int32_t>(above - fgd_steps_.begin());
+  return static_cast<int32_t>(count_not_above(fgd_steps_, saved));
 }
 
-Scorer::Choice Scorer::fgd(const NodeLoad& node, const Shape& shape) const {
-  int64_t before = meter_.of(node);
+Scorer::Choice Scorer::fgd(const NodeLoad& node, const Shape& shape, int64_t before) const {
   int32_t milli = milli_on(node, shape.gpu);
   if (shape.gpu.count != 1 || milli == kMilliPerGpu) {
     uint32_t devices = milli == kMilliPerGpu ? lowest_idle(node, shape.gpu.count)
@@ -184,7 +184,7 @@ Scorer::Choice Scorer::fgd(const NodeLoad& node, const Shape& shape) const {
   return best;
 }
 
-int32_t Scorer::score(const NodeLoad& node, const Shape& shape) const {
+int32_t Scorer::score(const NodeLoad& node, NodeId slot, const Shape& shape) const {
   switch (policy_) {
     case Policy::kRandom:
       return 0;
@@ -197,14 +197,14 @@ int32_t Scorer::score(const NodeLoad& node, const Shape& shape) const {
     case Policy::kBestFit:
       return best_fit(node, shape);
     case Policy::kFgd:
-      return fgd(node, shape).score;
+      return fgd(node, shape, meter_.of(node, slot)).score;
   }
   return 0;
 }
 
 uint32_t Scorer::choose(const NodeLoad& node, const Shape& shape) const {
   if (shape.gpu.count == 0) return 0;
-  if (policy_ == Policy::kFgd) return fgd(node, shape).devices;
+  if (policy_ == Policy::kFgd) return fgd(node, shape, meter_.of(node)).devices;
   int32_t milli = milli_on(node, shape.gpu);
   return milli == kMilliPerGpu ? lowest_idle(node, shape.gpu.count)
                                : tightest_fit(node, shape.gpu.count, milli);

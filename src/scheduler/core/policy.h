@@ -42,7 +42,7 @@ class Scorer {
 
   Policy policy() const { return policy_; }
   // Points of a node that can hold the request.
-  int32_t score(const NodeLoad& node, const Shape& shape) const;
+  int32_t score(const NodeLoad& node, NodeId slot, const Shape& shape) const;
   uint32_t choose(const NodeLoad& node, const Shape& shape) const;
   // kRandom picks the device of a share by chance.
   uint32_t choose_random(const NodeLoad& node, const Shape& shape, base::Random& random) const;
@@ -53,7 +53,7 @@ class Scorer {
     int32_t score = 0;
     uint32_t devices = 0;
   };
-  Choice fgd(const NodeLoad& node, const Shape& shape) const;
+  Choice fgd(const NodeLoad& node, const Shape& shape, int64_t before) const;
   int32_t fgd_points(int64_t saved) const;
 
   Policy policy_;

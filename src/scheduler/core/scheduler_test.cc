@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "scheduler/core/core_testing.h"
+#include "scheduler/core/search.h"
 
 namespace tessera::scheduler::core {
 namespace {
@@ -152,9 +154,9 @@ TEST(Scorer, FgdPointsAreTheQuantisedSigmoid) {
   Cluster cluster;
   NodeId node = cluster.add_node(node_spec(cluster, "n", 1));
   // 1000 idle, all usable by a 500-milli pod. Taking 600 leaves 400 that no typical pod can use: dF = -0.4 GPU.
-  EXPECT_EQ(scorer.score(cluster.load(node), pod(0, 1, 600).shape),
+  EXPECT_EQ(scorer.score(cluster.load(node), node, pod(0, 1, 600).shape),
             static_cast<int32_t>(100.0 / (1.0 + std::exp(0.4))));
-  EXPECT_EQ(scorer.score(cluster.load(node), pod(0, 1, 500).shape), 50);
+  EXPECT_EQ(scorer.score(cluster.load(node), node, pod(0, 1, 500).shape), 50);
 }
 
 TEST(Scorer, FgdFillsTheHoleThatNobodyElseCanUse) {
@@ -173,7 +175,7 @@ TEST(Scorer, PoliciesScoreAsPublished) {
   NodeId used = cluster.add_node(spec);
   cluster.add_pod(shared(pod(0, 1, 500)), {used, 0b1, 500});
   auto score = [&](Policy policy, NodeId node, const PodRequest& request) {
-    return Scorer(policy, {}).score(cluster.load(node), request.shape);
+    return Scorer(policy, {}).score(cluster.load(node), node, request.shape);
   };
   // 100 (1 - (0.5 * 0.125 + 1 * 0.125) / 2)
   EXPECT_EQ(score(Policy::kDotProd, idle, pod(16'000, 1)), 90);
@@ -228,6 +230,19 @@ TEST(Scheduler, LearnsTheMixFromArrivals) {
   for (int i = 0; i < 64; ++i) scheduler.observe(pod(1'000, 1, 250).shape);
   EXPECT_EQ(scheduler.meter().typical().pods.front().gpu_milli, 250);
   EXPECT_TRUE(scheduler.place(cluster, pod(1'000, 1, 250)));
+}
+
+TEST(Search, CountsAsUpperBoundDoes) {
+  base::Random random(4);
+  for (size_t size = 0; size < 40; ++size) {
+    std::vector<int64_t> values;
+    for (size_t i = 0; i < size; ++i) values.push_back(static_cast<int64_t>(random.below(30)));
+    std::sort(values.begin(), values.end());
+    for (int64_t x = -1; x < 32; ++x) {
+      auto above = std::upper_bound(values.begin(), values.end(), x);
+      ASSERT_EQ(count_not_above(values, x), static_cast<size_t>(above - values.begin()));
+    }
+  }
 }
 
 TEST(ShapeCache, StaysWithinItsBytes) {

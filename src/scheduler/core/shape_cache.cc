@@ -15,7 +15,7 @@ int16_t preference_or_forbidden(const Cluster& cluster, NodeId node, const Shape
 int32_t score_with(const Cluster& cluster, NodeId node, const Shape& shape, const Scorer& scorer,
                    int16_t preference) {
   if (preference == kForbidden || !fits(cluster, node, shape)) return kInfeasible;
-  return scorer.score(cluster.load(node), shape) + preference;
+  return scorer.score(cluster.load(node), node, shape) + preference;
 }
 
 }  // namespace
