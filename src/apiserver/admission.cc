@@ -128,13 +128,6 @@ bool is_protected_namespace(std::string_view name) {
   return name == "default" || name == "kube-system" || name == "kube-public";
 }
 
-void admit_new_namespace(Value& ns) {
-  ns.ref("spec", "finalizers") = Value::array({Value("kubernetes")});
-  ns.ref("status", "phase") = "Active";
-  // Selectors of namespaces go by name through this label.
-  ns.ref("metadata", "labels", "kubernetes.io/metadata.name") = ns["metadata"]["name"];
-}
-
 base::Status admit_pod(Core& core, Value& pod) {
   const std::string name = pod["metadata"]["name"].str();
   Value& spec = pod.ref("spec");

@@ -20,8 +20,6 @@ base::Status admit_namespace(Core& core, const Kind& kind, std::string_view ns,
                              std::string_view name);
 // Namespaces that are never deleted.
 bool is_protected_namespace(std::string_view name);
-// A namespace is held until its content is gone.
-void admit_new_namespace(json::Value& ns);
 base::Status admit_pod(Core& core, json::Value& pod);
 base::Status admit_priority_class(Core& core, const json::Value& priority_class);
 

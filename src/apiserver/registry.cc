@@ -136,7 +136,6 @@ base::Status admit_create(Core& core, const Call& call, Value& object) {
   const Kind& kind = *call.kind;
   const Value& meta = object["metadata"];
   TS_TRY_STATUS(admit_namespace(core, kind, call.request.ns, meta["name"].as_string()));
-  if (&kind == core.namespaces) admit_new_namespace(object);
   if (&kind == core.pods) TS_TRY_STATUS(admit_pod(core, object));
   if (&kind == core.priority_classes) TS_TRY_STATUS(admit_priority_class(core, object));
   return {};

@@ -23,8 +23,12 @@ bool selectable(const Kind& kind, std::string_view field) {
 
 }  // namespace
 
-std::string field_text(const json::Value& object, std::string_view path) {
-  const json::Value& value = at_path(object, path);
+std::string field_text(const Kind& kind, const json::Value& object, std::string_view field) {
+  if (object.is_null()) return {};
+  if (kind.field_value) {
+    if (auto value = kind.field_value(object, field)) return std::move(*value);
+  }
+  const json::Value& value = at_path(object, field);
   if (value.is_string()) return value.str();
   if (value.is_null()) return {};
   return value.dump();
@@ -32,7 +36,7 @@ std::string field_text(const json::Value& object, std::string_view path) {
 
 base::Result<Selection> Selection::parse(const Kind& kind, const kube::Request& request) {
   Selection out;
-  out.namespaced_ = kind.namespaced;
+  out.kind_ = &kind;
   out.ns_ = request.ns;
   out.name_ = request.name;
   TS_TRY(out.labels_, kube::LabelSelector::parse(request.option("labelSelector")));
@@ -58,7 +62,7 @@ base::Result<Selection> Selection::parse(const Kind& kind, const kube::Request& 
 }
 
 std::string Selection::prefix() const {
-  if (!namespaced_) return name_;
+  if (!kind_->namespaced) return name_;
   return ns_.empty() ? std::string() : ns_ + "/" + name_;
 }
 
@@ -69,11 +73,13 @@ bool Selection::matches(const json::Value& object) const {
   if (!name_.empty() && meta["name"].as_string() != name_) return false;
   if (!labels_.selects_everything() && !labels_.matches(meta["labels"])) return false;
   if (fields_.selects_everything()) return true;
-  std::string text;  // of a field that is no string
+  std::string text;  // of the field looked at; string_views into the object need no copy
   return fields_.matches([&](std::string_view field) -> std::string_view {
-    const json::Value& value = at_path(object, field);
-    if (value.is_string() || value.is_null()) return value.as_string();
-    text = value.dump();
+    if (!kind_->field_value) {
+      const json::Value& value = at_path(object, field);
+      if (value.is_string()) return value.as_string();
+    }
+    text = field_text(*kind_, object, field);
     return text;
   });
 }

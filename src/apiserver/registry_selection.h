@@ -16,8 +16,8 @@
 
 namespace tessera::apiserver {
 
-// The value at a dotted path ("spec.nodeName") as text: numbers and booleans as Kubernetes prints them.
-std::string field_text(const json::Value& object, std::string_view path);
+// The value of a selectable field ("spec.nodeName") as text; empty for null.
+std::string field_text(const Kind& kind, const json::Value& object, std::string_view field);
 
 class Selection {
  public:
@@ -39,11 +39,11 @@ class Selection {
   }
 
  private:
-  bool namespaced_ = true;
+  const Kind* kind_ = nullptr;
   std::string ns_;
   std::string name_;
   kube::LabelSelector labels_;
-  kube::FieldSelector fields_;  // without metadata.name and metadata.namespace where they are exact
+  kube::FieldSelector fields_;
 };
 
 }  // namespace tessera::apiserver

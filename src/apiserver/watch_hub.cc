@@ -153,8 +153,8 @@ std::vector<WatchHub::WatcherPtr> WatchHub::targets(const Store::Change& change)
   std::vector<WatcherPtr> out = it->second.all;
   for (const auto& [field, values] : it->second.by_field) {
     if (values.empty()) continue;
-    const std::string after = field_text(change.after, field);
-    const std::string before = field_text(change.before, field);
+    const std::string after = field_text(*change.kind, change.after, field);
+    const std::string before = field_text(*change.kind, change.before, field);
     if (const auto now = values.find(after); now != values.end()) {
       out.insert(out.end(), now->second.begin(), now->second.end());
     }
