@@ -9,7 +9,9 @@ class Cli11Command : public Command {
  public:
   explicit Cli11Command(CLI::App* app) : app_(app) {}
   Command& text(std::string name, std::string& value, std::string help, bool required) override {
-    app_->add_option(std::move(name), value, std::move(help))->required(required)->capture_default_str();
+    app_->add_option(std::move(name), value, std::move(help))
+        ->required(required)
+        ->capture_default_str();
     return *this;
   }
   Command& texts(std::string name, std::vector<std::string>& values, std::string help,
@@ -17,7 +19,8 @@ class Cli11Command : public Command {
     app_->add_option(std::move(name), values, std::move(help))->required(required)->delimiter(',');
     return *this;
   }
-  Command& number(std::string name, int64_t& value, int64_t low, int64_t high, std::string help) override {
+  Command& number(std::string name, int64_t& value, int64_t low, int64_t high,
+                  std::string help) override {
     app_->add_option(std::move(name), value, std::move(help))
         ->check(CLI::Range(low, high))
         ->capture_default_str();

@@ -15,10 +15,12 @@ namespace tessera::cli {
 class Command {
  public:
   virtual ~Command() = default;
-  virtual Command& text(std::string name, std::string& value, std::string help, bool required = false) = 0;
+  virtual Command& text(std::string name, std::string& value, std::string help,
+                        bool required = false) = 0;
   virtual Command& texts(std::string name, std::vector<std::string>& values, std::string help,
                          bool required = false) = 0;
-  virtual Command& number(std::string name, int64_t& value, int64_t low, int64_t high, std::string help) = 0;
+  virtual Command& number(std::string name, int64_t& value, int64_t low, int64_t high,
+                          std::string help) = 0;
   virtual Command& flag(std::string name, bool& value, std::string help) = 0;
   virtual void run(std::function<int()> body) = 0;
 };

@@ -1,5 +1,7 @@
 // tessera replay: a placement trace through the scheduler core, or through the whole embedded API.
 
+#include "sim/replay.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,7 +12,6 @@
 #include "base/executor.h"
 #include "base/file.h"
 #include "cli/commands.h"
-#include "sim/replay.h"
 #include "sim/replay_api.h"
 #include "sim/report.h"
 
@@ -68,7 +69,8 @@ void show_progress(const std::string& what, size_t run, size_t runs, int percent
   if (run + 1 == runs && percent >= 100) fmt::print(stderr, "\r\x1b[K");
 }
 
-base::Result<sim::ReplayReport> through_api(const sim::ReplayOptions& options, const std::string& data_dir) {
+base::Result<sim::ReplayReport> through_api(const sim::ReplayOptions& options,
+                                            const std::string& data_dir) {
   TS_TRY(const sim::Workload workload,
          sim::read_workload(options.nodes_path, options.pods_path, options.arrivals_path));
   TS_TRY(const auto planned, sim::plan_runs(workload, options));
@@ -82,18 +84,20 @@ base::Result<sim::ReplayReport> through_api(const sim::ReplayOptions& options, c
     base::LoopThread scheduler("scheduler");
     base::LoopThread kubelets("kubelets");
     base::LoopThread driver("driver");
-    sim::ApiReplayParts parts{data_dir.empty() ? own.path() : data_dir, &clock, &commits,
-                              &scheduler, &kubelets, &driver};
+    sim::ApiReplayParts parts{
+        data_dir.empty() ? own.path() : data_dir, &clock, &commits, &scheduler, &kubelets, &driver};
     const std::string what(scheduler::core::name_of(planned[i].policy));
-    TS_TRY(sim::ApiReplayResult result,
-           sim::run_through_api(workload, planned[i], options.load_percent, parts, [&](int percent) {
-             show_progress(what + " through the API", i, planned.size(), percent);
-           }));
+    TS_TRY(
+        sim::ApiReplayResult result,
+        sim::run_through_api(workload, planned[i], options.load_percent, parts, [&](int percent) {
+          show_progress(what + " through the API", i, planned.size(), percent);
+        }));
     for (base::LoopThread* loop : {&driver, &kubelets, &scheduler, &commits}) loop->stop();
     result.run.peak_rss_mb = peak_rss_mb();
     fmt::print("{} pods through the API in {:.2f} s: {:.0f} pods/s, {} running, {} waiting\n",
-               result.pods, result.run.seconds, static_cast<double>(result.pods) / result.run.seconds,
-               result.running, result.waiting);
+               result.pods, result.run.seconds,
+               static_cast<double>(result.pods) / result.run.seconds, result.running,
+               result.waiting);
     report.runs.push_back(std::move(result.run));
   }
   return report;
@@ -104,14 +108,16 @@ int replay(const ReplayArgs& args) {
   if (!options) return fail(options.error());
   const base::SystemClock clock;
   sim::ReplayHooks hooks{&clock, peak_rss_mb, [](const sim::ReplayProgress& at) {
-                           show_progress(fmt::format("{} seed {}", at.policy, at.seed), at.run, at.runs,
-                                         at.percent);
+                           show_progress(fmt::format("{} seed {}", at.policy, at.seed), at.run,
+                                         at.runs, at.percent);
                          }};
-  auto report = args.through_api ? through_api(*options, args.data_dir) : sim::run_replay(*options, hooks);
+  auto report =
+      args.through_api ? through_api(*options, args.data_dir) : sim::run_replay(*options, hooks);
   if (!report) return fail(report.error());
   fmt::print("{}", sim::report_table(*report));
   if (!args.json.empty()) {
-    if (auto written = base::write_file(args.json, sim::report_json(*report)); !written) {
+    if (auto written = base::write_file(args.json, sim::report_json(*report).dump() + "\n");
+        !written) {
       return fail(written.error());
     }
   }
@@ -130,8 +136,10 @@ void add_replay(CommandLine& line) {
   Command& command =
       line.command("replay", "Replay a placement trace and show allocation and fragmentation");
   command.text("--nodes", args->nodes, "Node file: sn,cpu_milli,memory_mib,gpu,model", true)
-      .text("--pods", args->pods, "Pod file: name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]", true)
-      .text("--arrivals", args->arrivals, "Orders of arrival (.seq or .seq.gz); without it, drawn by seed")
+      .text("--pods", args->pods,
+            "Pod file: name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]", true)
+      .text("--arrivals", args->arrivals,
+            "Orders of arrival (.seq or .seq.gz); without it, drawn by seed")
       .texts("--policy", args->policies, "fgd, bestfit, packing, clustering, dotprod, random")
       .texts("--seeds", args->seeds, "Which seeds; without it, all of the arrivals file, or 42")
       .number("--load", args->load, 1, 1000, "Arrived load at the end, in percent of all GPUs")

@@ -41,16 +41,17 @@ Session::~Session() {
 }
 
 kube::Reply Session::call(kube::Request request) {
-  return wait_for<kube::Reply>([&](auto done) { client_->call(std::move(request), std::move(done)); });
+  return wait_for<kube::Reply>(
+      [&](auto done) { client_->call(std::move(request), std::move(done)); });
 }
 
 base::Result<json::Value> Session::get_path(const std::string& path) {
   http::ClientRequest request;
   request.target = path;
   request.headers = {{"accept", "application/json"}};
-  TS_TRY(const http::Response response,
-         wait_for<base::Result<http::Response>>(
-             [&](auto done) { http_->call(std::move(request), std::move(done)); }));
+  TS_TRY(const http::Response response, wait_for<base::Result<http::Response>>([&](auto done) {
+           http_->call(std::move(request), std::move(done));
+         }));
   return kube::from_http(response);
 }
 
@@ -72,7 +73,8 @@ base::Result<Mapping> Mapper::find(const json::Value& object) {
     list = &lists_.back().second;
   }
   for (const json::Value& resource : (*list)["resources"].items()) {
-    if (resource["kind"].as_string() != kind || resource["name"].as_string().find('/') != std::string_view::npos) {
+    if (resource["kind"].as_string() != kind ||
+        resource["name"].as_string().find('/') != std::string_view::npos) {
       continue;
     }
     Mapping out;

@@ -74,7 +74,8 @@ int top(const TopArgs& args) {
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size = {50, 140, 0, 0};
     const bool brief = args.watch && !live;
     const std::string text = render(*picture, size.ws_col, size.ws_row - 1, live);
-    fmt::print("{}{}{}", live ? "\x1b[H\x1b[J" : "", brief ? text.substr(0, text.find('\n') + 1) : text, "");
+    fmt::print("{}{}{}", live ? "\x1b[H\x1b[J" : "",
+               brief ? text.substr(0, text.find('\n') + 1) : text, "");
     std::fflush(stdout);
     const bool over = g_stop != 0 || clock.monotonic() - start >= length;
     if (!args.watch || over) {

@@ -51,12 +51,14 @@ NodeLine node_line(const Object& object, Picture& picture) {
   line.cpu = kube::amount_of(node->allocatable, "cpu").milli_value();
   line.memory = kube::amount_of(node->allocatable, "memory").value();
   for (const std::string_view resource : kWhole) {
-    const int64_t count = std::clamp<int64_t>(kube::amount_of(node->capacity, resource).value(), 0, 64);
+    const int64_t count =
+        std::clamp<int64_t>(kube::amount_of(node->capacity, resource).value(), 0, 64);
     line.gpu_milli.resize(line.gpu_milli.size() + static_cast<size_t>(count), 0);
     picture.gpus += count;
   }
   for (const int gpu : indexes(object.annotation("tessera.dev/unhealthy-gpus"))) {
-    if (gpu < static_cast<int>(line.gpu_milli.size())) line.gpu_milli[static_cast<size_t>(gpu)] = -1;
+    if (gpu < static_cast<int>(line.gpu_milli.size()))
+      line.gpu_milli[static_cast<size_t>(gpu)] = -1;
   }
   for (const auto& [resource, amount] : node->capacity) {
     if (is_slice(resource)) line.slices[std::string(short_name(resource))].second = amount.value();
@@ -75,7 +77,8 @@ void add_pod(const Object& object, Picture& picture, std::map<std::string, size_
   const auto it = by_name.find(std::string(object.get("spec", "nodeName").as_string()));
   if (it == by_name.end()) {
     for (const json::Value& condition : object.get("status", "conditions").items()) {
-      if (condition["type"].as_string() == "PodScheduled" && condition["status"].as_string() == "False") {
+      if (condition["type"].as_string() == "PodScheduled" &&
+          condition["status"].as_string() == "False") {
         ++picture.reasons[condition["message"].str()];
       }
     }
@@ -89,7 +92,8 @@ void add_pod(const Object& object, Picture& picture, std::map<std::string, size_
   for (const int gpu : indexes(object.annotation("tessera.dev/gpus"))) {
     ns.gpu_milli += milli;
     picture.gpu_milli_used += milli;
-    if (gpu < static_cast<int>(node.gpu_milli.size()) && node.gpu_milli[static_cast<size_t>(gpu)] >= 0) {
+    if (gpu < static_cast<int>(node.gpu_milli.size()) &&
+        node.gpu_milli[static_cast<size_t>(gpu)] >= 0) {
       node.gpu_milli[static_cast<size_t>(gpu)] += milli;
     }
   }
@@ -117,7 +121,9 @@ std::string cell(int64_t milli, const Paint& paint) {
 }
 
 int percent(int64_t used, int64_t of) {
-  return of > 0 ? static_cast<int>(static_cast<double>(used) * 100.0 / static_cast<double>(of) + 0.5) : 0;
+  return of > 0
+             ? static_cast<int>(static_cast<double>(used) * 100.0 / static_cast<double>(of) + 0.5)
+             : 0;
 }
 
 std::string node_text(const NodeLine& node, const Paint& paint) {
@@ -128,7 +134,8 @@ std::string node_text(const NodeLine& node, const Paint& paint) {
     ++width;
   }
   for (const auto& [name, use] : node.slices) {
-    const std::string part = fmt::format("{}{} {}/{}", width > 0 ? "  " : "", name, use.first, use.second);
+    const std::string part =
+        fmt::format("{}{} {}/{}", width > 0 ? "  " : "", name, use.first, use.second);
     gpus += part;
     width += static_cast<int>(part.size());
   }
@@ -170,14 +177,18 @@ std::string render(const Picture& picture, int columns, int rows, bool colour) {
     all.done += ns.done;
     all.failed += ns.failed;
   }
-  lines.push_back(fmt::format("{}  {} nodes  {} GPUs  {}% allocated   pods: {} running, {} pending, {} done, {} failed",
-                              paint("1", "tessera"), picture.nodes.size(), picture.gpus,
-                              percent(picture.gpu_milli_used, picture.gpus * 1000), all.running,
-                              all.pending, all.done, all.failed));
-  lines.push_back(bar(picture.gpu_milli_used, picture.gpus * 1000, std::clamp(columns - 2, 10, 100), paint));
-  lines.push_back(paint("1", fmt::format("{:<14} {:<22} {:<46} {:>5} {:>5} {:>4}", "NODE", "MODEL", "GPUS", "CPU", "MEM", "PODS")));
+  lines.push_back(fmt::format(
+      "{}  {} nodes  {} GPUs  {}% allocated   pods: {} running, {} pending, {} done, {} failed",
+      paint("1", "tessera"), picture.nodes.size(), picture.gpus,
+      percent(picture.gpu_milli_used, picture.gpus * 1000), all.running, all.pending, all.done,
+      all.failed));
+  lines.push_back(
+      bar(picture.gpu_milli_used, picture.gpus * 1000, std::clamp(columns - 2, 10, 100), paint));
+  lines.push_back(paint("1", fmt::format("{:<14} {:<22} {:<46} {:>5} {:>5} {:>4}", "NODE", "MODEL",
+                                         "GPUS", "CPU", "MEM", "PODS")));
   std::vector<std::string> tail;
-  tail.push_back(paint("1", fmt::format("{:<14} {:>8} {:>8} {:>8} {:>8}", "NAMESPACE", "RUNNING", "PENDING", "DONE", "GPUS")));
+  tail.push_back(paint("1", fmt::format("{:<14} {:>8} {:>8} {:>8} {:>8}", "NAMESPACE", "RUNNING",
+                                        "PENDING", "DONE", "GPUS")));
   for (const auto& [name, ns] : picture.namespaces) {
     tail.push_back(fmt::format("{:<14} {:>8} {:>8} {:>8} {:>8.2f}", name.substr(0, 14), ns.running,
                                ns.pending, ns.done, static_cast<double>(ns.gpu_milli) / 1000));

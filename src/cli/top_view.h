@@ -23,7 +23,7 @@ struct NodeLine {
   std::vector<int64_t> gpu_milli;  // given out of each whole GPU; -1: sick
   // "mig-1g.10gb" -> {used, of}: MIG slices and time-slice replicas.
   std::map<std::string, std::pair<int64_t, int64_t>> slices;
-  int64_t cpu_used = 0, cpu = 0;   // thousandths
+  int64_t cpu_used = 0, cpu = 0;  // thousandths
   int64_t memory_used = 0, memory = 0;
   int pods = 0;
 };

@@ -102,12 +102,11 @@ class Stack {
     scheduler::Scheduler::Options scheduling;
     scheduling.names = {"tessera", "default-scheduler"};
     scheduling.policy = policy;
-    scheduler_ = std::make_unique<scheduler::Scheduler>(*client(scheduler_loop_, "scheduler"),
-                                                        scheduler_loop_, clock_, random_.fork(),
-                                                        scheduling);
-    kubelets_ = std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_,
-                                                clock_, random_.fork(), std::move(fleet),
-                                                sim::Kubelets::Options{});
+    scheduler_ = std::make_unique<scheduler::Scheduler>(
+        *client(scheduler_loop_, "scheduler"), scheduler_loop_, clock_, random_.fork(), scheduling);
+    kubelets_ =
+        std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_, clock_,
+                                        random_.fork(), std::move(fleet), sim::Kubelets::Options{});
     controllers_->start();
     scheduler_->start();
     kubelets_->start();
@@ -146,8 +145,9 @@ int up(const UpOptions& options) {
   if (auto status = stack.start(); !status) return fail(status.error());
   fmt::print("ready {}\n", stack.url());
   fmt::print("kubeconfig {}\n", stack.kubeconfig_path());
-  fmt::print("This is an embedded Kubernetes API for trying, testing and simulating on one machine;\n"
-             "GPUs and kubelets are simulated. End it with Ctrl-C.\n");
+  fmt::print(
+      "This is an embedded Kubernetes API for trying, testing and simulating on one machine;\n"
+      "GPUs and kubelets are simulated. End it with Ctrl-C.\n");
   std::fflush(stdout);
   int signal = 0;
   sigwait(&signals, &signal);

@@ -1,10 +1,11 @@
 // tessera world: the whole stack by seed on a virtual clock, for finding bugs and for replaying one.
 
+#include "sim/world.h"
+
 #include <cstdio>
 #include <memory>
 
 #include "cli/commands.h"
-#include "sim/world.h"
 
 namespace tessera::cli {
 namespace {
@@ -26,7 +27,8 @@ int world(const WorldArgs& args) {
     sim::WorldOptions options;
     options.seed = static_cast<uint64_t>(seed);
     options.faults = !args.no_faults;
-    if (log != nullptr) options.log = [log](const std::string& text) { fmt::print(log, "{}\n", text); };
+    if (log != nullptr)
+      options.log = [log](const std::string& text) { fmt::print(log, "{}\n", text); };
     auto report = sim::run_world(std::move(options));
     if (!report) {
       ++failed;
@@ -34,8 +36,8 @@ int world(const WorldArgs& args) {
                  report.error().message, seed);
       continue;
     }
-    fmt::print("seed {} ok: {} changes, {} faults, {} pods bound, {} finished, digest {:016x}\n", seed,
-               report->events, report->faults, report->pods_bound, report->pods_finished,
+    fmt::print("seed {} ok: {} changes, {} faults, {} pods bound, {} finished, digest {:016x}\n",
+               seed, report->events, report->faults, report->pods_bound, report->pods_finished,
                report->log_digest);
   }
   if (log != nullptr) std::fclose(log);
@@ -46,7 +48,8 @@ int world(const WorldArgs& args) {
 
 void add_world(CommandLine& line) {
   auto args = std::make_shared<WorldArgs>();
-  Command& command = line.command("world", "Run the whole stack by seed on a virtual clock, with faults");
+  Command& command =
+      line.command("world", "Run the whole stack by seed on a virtual clock, with faults");
   command.number("--seed", args->seed, 0, INT64_MAX / 2, "First seed")
       .number("--seeds", args->seeds, 1, 1'000'000, "How many seeds, one after the other")
       .text("--log", args->log_path, "Write every change of every object here")

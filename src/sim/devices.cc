@@ -57,9 +57,15 @@ int64_t devices_needed(const PodAsk& ask, std::string_view resource) {
   for (const ContainerAsk& container : ask.containers) {
     const int64_t count = count_of(container, resource);
     switch (container.role) {
-      case ContainerAsk::Role::kInit: peak = std::max(peak, sat_add(sidecars, count)); break;
-      case ContainerAsk::Role::kSidecar: sidecars = sat_add(sidecars, count); break;
-      case ContainerAsk::Role::kApp: apps = sat_add(apps, count); break;
+      case ContainerAsk::Role::kInit:
+        peak = std::max(peak, sat_add(sidecars, count));
+        break;
+      case ContainerAsk::Role::kSidecar:
+        sidecars = sat_add(sidecars, count);
+        break;
+      case ContainerAsk::Role::kApp:
+        apps = sat_add(apps, count);
+        break;
     }
   }
   return std::max(peak, sat_add(sidecars, apps));
@@ -82,31 +88,25 @@ bool DevicePool::usable(size_t device) const {
 }
 
 std::vector<size_t> DevicePool::pick(std::string_view resource, int64_t count,
-                                     const std::vector<int>& preferred) const {
+                                     const std::vector<int>& gpus) const {
   std::vector<size_t> picked;
   const auto want = static_cast<size_t>(std::min<int64_t>(count, INT32_MAX));
-  for (const bool only_preferred : {true, false}) {
-    for (size_t i = 0; i < devices_.size() && picked.size() < want; ++i) {
-      const bool is_preferred = std::ranges::find(preferred, devices_[i].gpu) != preferred.end();
-      if (devices_[i].resource == resource && is_preferred == only_preferred && usable(i)) {
-        picked.push_back(i);
-      }
-    }
+  for (size_t i = 0; i < devices_.size() && picked.size() < want; ++i) {
+    const bool chosen = gpus.empty() || std::ranges::find(gpus, devices_[i].gpu) != gpus.end();
+    if (chosen && devices_[i].resource == resource && usable(i)) picked.push_back(i);
   }
   return picked;
 }
 
 std::vector<int> DevicePool::pick_shares(const PodAsk& ask) const {
   std::vector<int> picked;
-  for (const bool only_preferred : {true, false}) {
-    for (int gpu = 0; gpu < gpus(); ++gpu) {
-      if (static_cast<int64_t>(picked.size()) == ask.share_gpus) return picked;
-      const auto i = static_cast<size_t>(gpu);
-      const bool is_preferred = std::ranges::find(ask.preferred_gpus, gpu) != ask.preferred_gpus.end();
-      const bool fits = gpu_healthy_[i] && whole_users_[i] == 0 &&
-                        share_used_[i] + ask.share_milli <= kMilliPerGpu;
-      if (is_preferred == only_preferred && fits) picked.push_back(gpu);
-    }
+  for (int gpu = 0; gpu < this->gpus(); ++gpu) {
+    if (static_cast<int64_t>(picked.size()) == ask.share_gpus) break;
+    const auto i = static_cast<size_t>(gpu);
+    const bool chosen = ask.gpus.empty() || std::ranges::find(ask.gpus, gpu) != ask.gpus.end();
+    const bool fits =
+        gpu_healthy_[i] && whole_users_[i] == 0 && share_used_[i] + ask.share_milli <= kMilliPerGpu;
+    if (chosen && fits) picked.push_back(gpu);
   }
   return picked;
 }
@@ -118,7 +118,7 @@ base::Result<PodDevices> DevicePool::reserve(const std::string& pod, const PodAs
   std::set<int> gpus;
   for (const std::string& resource : resources_of(ask)) {
     const int64_t need = devices_needed(ask, resource);
-    const std::vector<size_t> picked = pick(resource, need, ask.preferred_gpus);
+    const std::vector<size_t> picked = pick(resource, need, ask.gpus);
     if (static_cast<int64_t>(picked.size()) < need) {
       return base::error(base::Code::kBusy,
                          "Allocate failed due to requested number of devices unavailable for {}. "

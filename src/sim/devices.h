@@ -38,7 +38,7 @@ struct PodAsk {
   std::vector<ContainerAsk> containers;  // init containers first, in order
   int64_t share_gpus = 0;                // GPUs shared by thousandths
   int64_t share_milli = 0;               // of each
-  std::vector<int> preferred_gpus;       // the scheduler's choice; empty: any
+  std::vector<int> gpus;                 // the scheduler's choice, which is kept; empty: any
 };
 
 struct PodDevices {
@@ -72,7 +72,7 @@ class DevicePool {
   };
   bool usable(size_t device) const;
   std::vector<size_t> pick(std::string_view resource, int64_t count,
-                           const std::vector<int>& preferred) const;
+                           const std::vector<int>& gpus) const;
   std::vector<int> pick_shares(const PodAsk& ask) const;
 
   std::vector<Device> devices_;

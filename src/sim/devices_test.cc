@@ -9,7 +9,8 @@ using Role = ContainerAsk::Role;
 
 DevicePool whole_gpus(int count) {
   std::vector<Device> devices;
-  for (int i = 0; i < count; ++i) devices.push_back({"GPU-" + std::to_string(i), "nvidia.com/gpu", i});
+  for (int i = 0; i < count; ++i)
+    devices.push_back({"GPU-" + std::to_string(i), "nvidia.com/gpu", i});
   return {devices, count};
 }
 
@@ -29,9 +30,9 @@ TEST(Devices, C13_a_pod_reserves_what_it_needs_at_the_same_time) {
     const char* containers;
     int64_t needs;
   };
-  for (const Case& c : {Case{"I4 A1 A1", 4}, Case{"I1 I2 A1", 2}, Case{"S1 A2", 3},
-                        Case{"I1 S1 I2 A1", 3}, Case{"I2 S1 A1", 2}, Case{"A1 A1", 2},
-                        Case{"S1 S1 I1 A0", 3}, Case{"I3 A0", 3}}) {
+  for (const Case& c :
+       {Case{"I4 A1 A1", 4}, Case{"I1 I2 A1", 2}, Case{"S1 A2", 3}, Case{"I1 S1 I2 A1", 3},
+        Case{"I2 S1 A1", 2}, Case{"A1 A1", 2}, Case{"S1 S1 I1 A0", 3}, Case{"I3 A0", 3}}) {
     const PodAsk ask = ask_of(c.containers);
     EXPECT_EQ(devices_needed(ask, "nvidia.com/gpu"), c.needs) << c.containers;
     EXPECT_TRUE(whole_gpus(static_cast<int>(c.needs)).reserve("p", ask)) << c.containers;
@@ -60,11 +61,15 @@ TEST(Devices, A_sidecar_keeps_its_device_beside_later_containers) {
   EXPECT_EQ(got->by_container.at("c3")[0].id, "GPU-1");
 }
 
-TEST(Devices, The_schedulers_choice_comes_first) {
+TEST(Devices, The_schedulers_choice_is_kept_or_the_pod_refused) {
   DevicePool pool = whole_gpus(8);
   PodAsk ask = ask_of("A2");
-  ask.preferred_gpus = {5, 7};
+  ask.gpus = {5, 7};
   EXPECT_EQ(pool.reserve("p", ask)->gpus, (std::vector<int>{5, 7}));
+  ask.gpus = {4, 5};
+  EXPECT_FALSE(pool.reserve("q", ask)) << "the scheduler counts on devices that it knows";
+  ask.gpus = {4, 6};
+  EXPECT_TRUE(pool.reserve("q", ask));
 }
 
 TEST(Devices, Shares_and_whole_devices_never_meet_on_one_gpu) {

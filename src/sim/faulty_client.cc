@@ -38,7 +38,8 @@ FaultyClient::FaultyClient(kube::Client& inner, base::Executor& executor, base::
 
 base::Duration FaultyClient::delay() {
   if (faults_.delay_max.ns <= 0) return {};
-  return base::nanos(static_cast<int64_t>(random_.below(static_cast<uint64_t>(faults_.delay_max.ns))));
+  return base::nanos(
+      static_cast<int64_t>(random_.below(static_cast<uint64_t>(faults_.delay_max.ns))));
 }
 
 void FaultyClient::call(kube::Request request, std::function<void(kube::Reply)> done) {
@@ -48,26 +49,28 @@ void FaultyClient::call(kube::Request request, std::function<void(kube::Reply)> 
       done(tl::unexpected(error));
     });
   };
-  if (random_.chance(faults_.refuse)) return refuse(base::Code::kUnavailable, "connection refused (injected)");
-  if (writes(request.verb) && request.verb != kube::Verb::kCreate && random_.chance(faults_.conflict)) {
+  if (random_.chance(faults_.refuse))
+    return refuse(base::Code::kUnavailable, "connection refused (injected)");
+  if (writes(request.verb) && request.verb != kube::Verb::kCreate &&
+      random_.chance(faults_.conflict)) {
     return refuse(base::Code::kConflict, "the object has been modified (injected)");
   }
   const bool lose = random_.chance(faults_.lose_reply);
   injected_ += lose ? 1 : 0;
   const base::Duration back = delay();
-  executor_.post_after(delay(), [this, request = std::move(request), done = std::move(done), lose,
-                                 back]() mutable {
-    auto seen = request;
-    inner_.call(std::move(request), [this, seen = std::move(seen), done = std::move(done), lose,
-                                     back](kube::Reply reply) mutable {
-      if (reply && writes(seen.verb) && on_acknowledged) on_acknowledged(seen, *reply);
-      if (lose) reply = base::error(base::Code::kTimeout, "no answer in time (injected)");
-      if (back.ns == 0) return done(std::move(reply));
-      executor_.post_after(back, [done = std::move(done), reply = std::move(reply)]() mutable {
-        done(std::move(reply));
+  executor_.post_after(
+      delay(), [this, request = std::move(request), done = std::move(done), lose, back]() mutable {
+        auto seen = request;
+        inner_.call(std::move(request), [this, seen = std::move(seen), done = std::move(done), lose,
+                                         back](kube::Reply reply) mutable {
+          if (reply && writes(seen.verb) && on_acknowledged) on_acknowledged(seen, *reply);
+          if (lose) reply = base::error(base::Code::kTimeout, "no answer in time (injected)");
+          if (back.ns == 0) return done(std::move(reply));
+          executor_.post_after(back, [done = std::move(done), reply = std::move(reply)]() mutable {
+            done(std::move(reply));
+          });
+        });
       });
-    });
-  });
 }
 
 std::unique_ptr<base::Subscription> FaultyClient::watch(

@@ -16,11 +16,11 @@
 namespace tessera::sim {
 
 struct NetworkFaults {
-  double refuse = 0;        // kUnavailable, the call never reaches the server
-  double lose_reply = 0;    // the call happens, the caller hears kTimeout
-  double conflict = 0;      // kConflict on writes, as if somebody else had been faster
-  double break_watch = 0;   // each event may end its watch
-  base::Duration delay_max; // each way, uniform
+  double refuse = 0;         // kUnavailable, the call never reaches the server
+  double lose_reply = 0;     // the call happens, the caller hears kTimeout
+  double conflict = 0;       // kConflict on writes, as if somebody else had been faster
+  double break_watch = 0;    // each event may end its watch
+  base::Duration delay_max;  // each way, uniform
 };
 
 class FaultyClient : public kube::Client {

@@ -51,8 +51,10 @@ class GroupReader {
     TS_TRY(mig_, mig_layouts(node));
     TS_TRY(const int64_t replicas, integer("replicas", 1, 1, 64));
     node.replicas = static_cast<int>(replicas);
-    if (replicas > 1 && node.model == nullptr) return bad("replicas", "needs a model; add model: H200");
-    if (replicas > 1 && !mig_.empty()) return bad("replicas", "cannot stand beside mig; leave one out");
+    if (replicas > 1 && node.model == nullptr)
+      return bad("replicas", "needs a model; add model: H200");
+    if (replicas > 1 && !mig_.empty())
+      return bad("replicas", "cannot stand beside mig; leave one out");
     return node;
   }
   base::Result<int64_t> count() { return integer("count", 1, 1, kFleetNodesMax); }
@@ -87,9 +89,9 @@ class GroupReader {
   }
 
   base::Status keys() const {
-    static const std::set<std::string_view> known = {"name", "count", "model",    "gpus",   "cpu",
-                                                     "memory", "pods",  "mig",      "replicas",
-                                                     "labels", "taints"};
+    static const std::set<std::string_view> known = {"name",     "count",  "model", "gpus",
+                                                     "cpu",      "memory", "pods",  "mig",
+                                                     "replicas", "labels", "taints"};
     if (!group_.is_object()) return error(Code::kBadRequest, "{}: must be a mapping", path_);
     for (const json::Member& member : group_.members()) {
       if (!known.contains(member.name())) {
@@ -125,7 +127,8 @@ class GroupReader {
                             : v.is_string() ? v.str()
                                             : v.dump();
     auto parsed = kube::Quantity::parse(raw);
-    if (!parsed) return bad(key, "\"{}\" is no quantity; write 64, 1500m or 512Gi", raw.substr(0, 40));
+    if (!parsed)
+      return bad(key, "\"{}\" is no quantity; write 64, 1500m or 512Gi", raw.substr(0, 40));
     if (parsed->sign() <= 0) return bad(key, "must be more than 0, not {}", raw);
     return *parsed;
   }
@@ -162,7 +165,8 @@ class GroupReader {
     for (const json::Member& member : v.members()) {
       const std::string at = fmt::format("labels.{}", member.name());
       auto problems = kube::check_qualified_name(member.name());
-      if (problems.empty() && !member.value.is_string()) problems = {"the value must be text; quote it"};
+      if (problems.empty() && !member.value.is_string())
+        problems = {"the value must be text; quote it"};
       if (problems.empty()) problems = kube::check_label_value(member.value.as_string());
       if (!problems.empty()) return bad(at, "{}", problems[0]);
       node.labels.emplace(member.name(), member.value.str());
@@ -176,7 +180,19 @@ class GroupReader {
     for (size_t i = 0; i < v.size(); ++i) {
       const Value& taint = v.at(i);
       const std::string_view effect = taint["effect"].as_string();
-      if (taint["key"].as_string().empty()) return bad(fmt::format("taints[{}].key", i), "is missing");
+      for (const json::Member& member : taint.members()) {
+        const std::string_view key = member.name();
+        if (key == "key" || key == "value" || key == "effect") continue;
+        return bad(fmt::format("taints[{}].{}", i, key),
+                   "no such key; keys are key, value, effect");
+      }
+      if (auto problems = kube::check_qualified_name(taint["key"].as_string()); !problems.empty()) {
+        return bad(fmt::format("taints[{}].key", i), "{}", problems[0]);
+      }
+      const Value& value = taint["value"];
+      auto problems = kube::check_label_value(value.as_string());
+      if (!value.is_null() && !value.is_string()) problems = {"must be text; quote it"};
+      if (!problems.empty()) return bad(fmt::format("taints[{}].value", i), "{}", problems[0]);
       if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute") {
         return bad(fmt::format("taints[{}].effect", i),
                    "must be NoSchedule, PreferNoSchedule or NoExecute");
@@ -192,6 +208,8 @@ class GroupReader {
     Layouts out;
     const Value& v = group_["mig"];
     if (v.is_null()) return out;
+    if (v.empty())
+      return bad("mig", "must map profiles to counts, or list GPUs with their profiles");
     if (node.model == nullptr || node.model->mig == nullptr) {
       return bad("mig", "{} cannot be cut into MIG instances",
                  node.model != nullptr ? node.model->name : "a node without a GPU model");
@@ -245,14 +263,24 @@ base::Status read_rack(const Value& rack, const std::string& path, Fleet& fleet,
   for (const json::Member& member : rack.members()) {
     const std::string_view key = member.name();
     if (key != "name" && key != "zone" && key != "block" && key != "nodes") {
-      return error(Code::kBadRequest, "{}.{}: no such key; keys are name, zone, block, nodes", path, key);
+      return error(Code::kBadRequest, "{}.{}: no such key; keys are name, zone, block, nodes", path,
+                   key);
+    }
+  }
+  for (const char* key : {"zone", "block"}) {
+    const Value& value = rack[key];
+    if (value.is_null()) continue;
+    if (!value.is_string() || value.as_string().empty() ||
+        !kube::check_label_value(value.as_string()).empty()) {
+      return error(Code::kBadRequest, "{}.{}: must be a name, as z1", path, key);
     }
   }
   const std::string name = rack["name"].str();
   if (auto problems = kube::check_label_value(name); name.empty() || !problems.empty()) {
     return error(Code::kBadRequest, "{}.name: must name the rack, as r1", path);
   }
-  if (rack["nodes"].empty()) return error(Code::kBadRequest, "{}.nodes: must list nodes", path);
+  if (!rack["nodes"].is_array() || rack["nodes"].empty())
+    return error(Code::kBadRequest, "{}.nodes: must list nodes", path);
   for (size_t i = 0; i < rack["nodes"].size(); ++i) {
     const std::string at = fmt::format("{}.nodes[{}]", path, i);
     GroupReader reader(rack["nodes"].at(i), at);
@@ -264,8 +292,9 @@ base::Status read_rack(const Value& rack, const std::string& path, Fleet& fleet,
     }
     node.rack = name;
     node.labels.emplace("tessera.dev/rack", name);
-    if (rack.contains("zone")) node.labels.emplace("topology.kubernetes.io/zone", rack["zone"].str());
-    if (rack.contains("block")) node.labels.emplace("tessera.dev/block", rack["block"].str());
+    if (!rack["zone"].is_null())
+      node.labels.emplace("topology.kubernetes.io/zone", rack["zone"].str());
+    if (!rack["block"].is_null()) node.labels.emplace("tessera.dev/block", rack["block"].str());
     const std::string prefix = node.name;
     for (int64_t k = 0; k < count; ++k) {
       FleetNode one = node;
@@ -302,6 +331,18 @@ void add_gpu_labels(const FleetNode& node, Value& labels) {
   if (cut) labels.set("nvidia.com/mig.strategy", "mixed");
 }
 
+// Which physical GPUs are whole, where that is not simply all: "2,3" beside two that are cut.
+std::string whole_gpus(const FleetNode& node) {
+  std::string out;
+  int count = 0;
+  for (const Device& device : node.devices) {
+    if (device.resource != kGpu && device.resource != "amd.com/gpu") continue;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", device.gpu);
+    ++count;
+  }
+  return count == node.gpus ? "" : out;
+}
+
 Value condition(std::string_view type, std::string_view status, std::string_view reason,
                 std::string_view message, const std::string& now) {
   return Value::object({{"type", type},
@@ -333,40 +374,40 @@ int Fleet::gpus() const {
 
 base::Result<Fleet> parse_fleet(std::string_view yaml) {
   TS_TRY(const Value root, json::parse_yaml(yaml));
-  if (!root.is_object()) return error(Code::kBadRequest, "a fleet is a mapping with name and racks");
+  if (!root.is_object())
+    return error(Code::kBadRequest, "a fleet is a mapping with name and racks");
   for (const json::Member& member : root.members()) {
     if (member.name() != "name" && member.name() != "racks") {
       return error(Code::kBadRequest, "{}: no such key; keys are name, racks", member.name());
     }
   }
-  if (root["racks"].empty()) return error(Code::kBadRequest, "racks: must list racks with nodes");
+  if (!root["racks"].is_array() || root["racks"].empty())
+    return error(Code::kBadRequest, "racks: must list racks with nodes");
   Fleet fleet;
+  if (root.contains("name") && !root["name"].is_string()) {
+    return error(Code::kBadRequest, "name: must be text; quote it");
+  }
   fleet.name = root.contains("name") ? root["name"].str() : "fleet";
   std::map<std::string, int> next_index;
   for (size_t i = 0; i < root["racks"].size(); ++i) {
     TS_TRY_STATUS(read_rack(root["racks"].at(i), fmt::format("racks[{}]", i), fleet, next_index));
   }
-  std::set<std::string_view> names;
-  for (const FleetNode& node : fleet.nodes) {
-    if (!names.insert(node.name).second) {
-      return error(Code::kBadRequest, "two nodes would be called {}; give the groups other names",
-                   node.name);
-    }
-  }
   return fleet;
 }
 
 Fleet default_fleet(int nodes) {
-  // Of every rack of 8: four H200, one of them held free of MIG; two A100, one cut; one L40S shared; one CPU node.
+  // Of every rack of 8: four H200; two A100, one of them cut; one L40S with time-slicing; one CPU node.
   std::string yaml = "name: default\nracks:\n";
   for (int done = 0; done < nodes; done += 8) {
     const int left = std::min(8, nodes - done);
     yaml += fmt::format("  - name: r{}\n    zone: z{}\n    nodes:\n", done / 8 + 1, done / 24 + 1);
     const int h200 = std::max(1, left / 2);
-    yaml += fmt::format("      - {{name: h200, count: {}, model: H200, cpu: 192, memory: 2Ti}}\n", h200);
+    yaml += fmt::format("      - {{name: h200, count: {}, model: H200, cpu: 192, memory: 2Ti}}\n",
+                        h200);
     const std::string_view rest[] = {
         "      - {name: a100, model: A100-80, cpu: 128, memory: 1Ti}\n",
-        "      - {name: a100-mig, model: A100-80, cpu: 128, memory: 1Ti, mig: {1g.10gb: 2, 2g.20gb: 1, 3g.40gb: 1}}\n",
+        "      - {name: a100-mig, model: A100-80, cpu: 128, memory: 1Ti, mig: {1g.10gb: 2, "
+        "2g.20gb: 1, 3g.40gb: 1}}\n",
         "      - {name: l40s, model: L40S, gpus: 4, cpu: 96, memory: 768Gi, replicas: 4}\n",
         "      - {name: cpu, cpu: 64, memory: 512Gi}\n"};
     for (int i = 0; i < left - h200; ++i) yaml += rest[i];
@@ -377,12 +418,12 @@ Fleet default_fleet(int nodes) {
 
 Value node_resources(const FleetNode& node,
                      const std::map<std::string, int64_t, std::less<>>& devices) {
-  Value out = Value::object({{"cpu", node.cpu_milli % 1000 == 0
-                                         ? fmt::format("{}", node.cpu_milli / 1000)
-                                         : fmt::format("{}m", node.cpu_milli)},
-                             {"memory", fmt::format("{}Ki", node.memory_bytes / 1024)},
-                             {"ephemeral-storage", "1Ti"},
-                             {"pods", fmt::format("{}", node.pods_max)}});
+  Value out =
+      Value::object({{"cpu", node.cpu_milli % 1000 == 0 ? fmt::format("{}", node.cpu_milli / 1000)
+                                                        : fmt::format("{}m", node.cpu_milli)},
+                     {"memory", fmt::format("{}Ki", node.memory_bytes / 1024)},
+                     {"ephemeral-storage", "1Ti"},
+                     {"pods", fmt::format("{}", node.pods_max)}});
   for (const auto& [resource, count] : devices) out.set(resource, fmt::format("{}", count));
   return out;
 }
@@ -396,12 +437,16 @@ Value node_object(const FleetNode& node, base::Time now) {
   if (!node.trace_model.empty()) labels.set("nvidia.com/gpu.product", node.trace_model);
   const DevicePool pool(node.devices, node.gpus);
   const Value resources = node_resources(node, pool.capacity());
+  Value meta = Value::object({{"name", node.name}, {"labels", std::move(labels)}});
+  if (const std::string whole = whole_gpus(node); !whole.empty()) {
+    meta.ref("annotations", "tessera.dev/gpu-indexes") = whole;
+  }
   Value spec = Value::object();
   if (!node.taints.empty()) spec.set("taints", node.taints);
   return Value::object(
       {{"apiVersion", "v1"},
        {"kind", "Node"},
-       {"metadata", Value::object({{"name", node.name}, {"labels", std::move(labels)}})},
+       {"metadata", std::move(meta)},
        {"spec", std::move(spec)},
        {"status",
         Value::object({{"capacity", resources},

@@ -58,8 +58,8 @@ base::Status Invariants::see_version(const Object& object) {
   const std::string_view text = object.resource_version();
   std::from_chars(text.data(), text.data() + text.size(), version);
   if (version < newest_) {
-    return error(Code::kInternal, "resource version went back from {} to {} with {}", newest_, version,
-                 object.key());
+    return error(Code::kInternal, "resource version went back from {} to {} with {}", newest_,
+                 version, object.key());
   }
   newest_ = version;
   return {};
@@ -68,12 +68,13 @@ base::Status Invariants::see_version(const Object& object) {
 base::Status Invariants::see_node(const kube::WatchEvent& event, base::Time now) {
   const std::string name(event.object.name());
   if (event.type == kube::WatchEvent::Type::kDeleted) {
-    nodes_.erase(name);
+    nodes_[name].present = false;  // its pods are still there
     return {};
   }
   TS_TRY(const kube::Node node, kube::decode_node(event.object));
   NodeFacts& facts = nodes_[name];
   facts.capacity = node.capacity;
+  facts.present = true;
   if (node.unschedulable && !facts.cordoned) facts.cordoned_at = now;
   facts.cordoned = node.unschedulable;
   std::map<int, base::Time> sick;
@@ -91,7 +92,7 @@ base::Status Invariants::see_pod(const kube::WatchEvent& event, base::Time now) 
   const auto before = pods_.find(key);
   if (event.type == kube::WatchEvent::Type::kDeleted) {
     if (before == pods_.end()) return {};
-    nodes_[before->second.node].pods.erase(key);
+    leave(key, before->second);
     pods_.erase(before);
     return {};
   }
@@ -105,7 +106,8 @@ base::Status Invariants::see_pod(const kube::WatchEvent& event, base::Time now) 
   facts.finished = pod.finished();
   const bool same = before != pods_.end() && before->second.uid == facts.uid;
   if (same && !before->second.node.empty() && before->second.node != facts.node) {
-    return error(Code::kInternal, "pod {} moved from {} to {}", key, before->second.node, facts.node);
+    return error(Code::kInternal, "pod {} moved from {} to {}", key, before->second.node,
+                 facts.node);
   }
   if (same && before->second.finished && !facts.finished) {
     return error(Code::kInternal, "pod {} came back after it was finished", key);
@@ -116,6 +118,7 @@ base::Status Invariants::see_pod(const kube::WatchEvent& event, base::Time now) 
     ++bound_;
     TS_TRY_STATUS(check_binding(key, facts, now));
   }
+  if (before != pods_.end()) leave(key, before->second);
   if (facts.node.empty()) {
     pods_[key] = std::move(facts);
     return {};
@@ -126,10 +129,16 @@ base::Status Invariants::see_pod(const kube::WatchEvent& event, base::Time now) 
   return check_node(node);
 }
 
+void Invariants::leave(const std::string& key, const PodFacts& pod) {
+  if (!pod.node.empty()) nodes_[pod.node].pods.erase(key);
+}
+
 base::Status Invariants::check_binding(const std::string& key, const PodFacts& pod,
                                        base::Time now) const {
   const auto it = nodes_.find(pod.node);
-  if (it == nodes_.end()) return error(Code::kInternal, "pod {} bound to {}, no such node", key, pod.node);
+  if (it == nodes_.end() || !it->second.present) {
+    return error(Code::kInternal, "pod {} bound to {}, no such node", key, pod.node);
+  }
   const NodeFacts& node = it->second;
   if (node.cordoned && now - node.cordoned_at > grace_) {
     return error(Code::kInternal, "pod {} bound to {}, cordoned since {}", key, pod.node,
@@ -138,8 +147,8 @@ base::Status Invariants::check_binding(const std::string& key, const PodFacts& p
   for (const auto& [gpu, milli] : pod.gpu_milli) {
     const auto sick = node.sick_since.find(gpu);
     if (sick != node.sick_since.end() && now - sick->second > grace_) {
-      return error(Code::kInternal, "pod {} bound to GPU {} of {}, sick since {}", key, gpu, pod.node,
-                   base::to_rfc3339(sick->second));
+      return error(Code::kInternal, "pod {} bound to GPU {} of {}, sick since {}", key, gpu,
+                   pod.node, base::to_rfc3339(sick->second));
     }
   }
   return {};
@@ -160,14 +169,15 @@ base::Status Invariants::check_devices(const std::string& name, const NodeFacts&
     for (const std::string& device : pod.devices) {
       const auto [it, first] = owner.emplace(device, key);
       if (!first) {
-        return error(Code::kInternal, "device {} of {} is held by {} and {}", device, name, it->second, key);
+        return error(Code::kInternal, "device {} of {} is held by {} and {}", device, name,
+                     it->second, key);
       }
     }
     for (const auto& [gpu, share] : pod.gpu_milli) {
       milli[gpu] += share;
       if (milli[gpu] > 1000) {
-        return error(Code::kInternal, "GPU {} of {} is given out {} thousandths, with {}", gpu, name,
-                     milli[gpu], key);
+        return error(Code::kInternal, "GPU {} of {} is given out {} thousandths, with {}", gpu,
+                     name, milli[gpu], key);
       }
     }
   }
@@ -176,14 +186,20 @@ base::Status Invariants::check_devices(const std::string& name, const NodeFacts&
 
 base::Status Invariants::check_resources(const std::string& name, const NodeFacts& node) const {
   kube::ResourceList sum;
+  int64_t pods = 0;
   for (const std::string& key : node.pods) {
-    if (!pods_.at(key).finished) kube::add_to(sum, pods_.at(key).requests);
+    if (pods_.at(key).finished) continue;
+    kube::add_to(sum, pods_.at(key).requests);
+    ++pods;
+  }
+  if (const int64_t most = kube::amount_of(node.capacity, "pods").value(); pods > most) {
+    return error(Code::kInternal, "{} has {} pods, at most {}", name, pods, most);
   }
   for (const auto& [resource, amount] : sum) {
     const kube::Quantity& capacity = kube::amount_of(node.capacity, resource);
     if (amount > capacity) {
-      return error(Code::kInternal, "{} of {}: {} requested of {}", resource, name, amount.to_string(),
-                   capacity.to_string());
+      return error(Code::kInternal, "{} of {}: {} requested of {}", resource, name,
+                   amount.to_string(), capacity.to_string());
     }
   }
   return {};

@@ -46,12 +46,14 @@ class Invariants {
   };
   struct NodeFacts {
     kube::ResourceList capacity;
+    bool present = false;
     bool cordoned = false;
     base::Time cordoned_at;
     std::map<int, base::Time> sick_since;
     std::set<std::string> pods;
   };
 
+  void leave(const std::string& key, const PodFacts& pod);
   base::Status check_binding(const std::string& key, const PodFacts& pod, base::Time now) const;
   base::Status check_node(const std::string& node) const;
   base::Status check_devices(const std::string& name, const NodeFacts& node) const;

@@ -31,19 +31,22 @@ struct PodEntry {
   Object object;  // newest seen
   std::optional<PodRun> run;
   size_t node = 0;
-  uint64_t reported = 0;        // revision of the last status that the API took
+  uint64_t reported = 0;  // revision of the last status that the API took
   bool writing = false;
-  bool holds = false;           // counted on the node
+  bool holds = false;  // counted on the node, until the API knows that the pod is over
   bool released = false;
   bool removing = false;
-  Time timer{INT64_MAX};        // when the next step is due
+  int64_t grace = INT64_MAX;  // seconds, of the stop under way
+  Time timer{INT64_MAX};      // when the next step is due
   Duration retry = kRetryFirst;
   std::string uid;
 };
 
 struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
-  State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Fleet f, Options o)
+  State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Fleet f,
+        Options o)
       : client(c), executor(e), clock(k), random(r), options(o) {
+    nodes.reserve(f.nodes.size());
     for (size_t i = 0; i < f.nodes.size(); ++i) {
       by_name.emplace(f.nodes[i].name, i);
       nodes.emplace_back(std::move(f.nodes[i]), i);
@@ -59,9 +62,13 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
   void on_pod(const Object& before, const Object& after);
   void sync(const std::string& key);
   void accept(PodEntry& entry, Time now);
+  tl::expected<PodDevices, KubeletNode::Refusal> admit(const PodEntry& entry,
+                                                       const kube::ResourceList& requests);
+  void stop_if_deleted(PodEntry& entry, Time now);
   void schedule(const std::string& key, PodEntry& entry, std::optional<Time> due);
   void report(const std::string& key);
-  void reported(const std::string& key, const std::string& uid, uint64_t revision, kube::Reply reply);
+  void reported(const std::string& key, const std::string& uid, uint64_t revision,
+                const kube::Reply& reply);
   void remove(const std::string& key);
   void release(PodEntry& entry);
   bool alive(size_t node) const { return !nodes[node].failed; }
@@ -80,7 +87,7 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
   base::Random random;
   Options options;
   std::vector<KubeletNode> nodes;
-  std::unordered_map<std::string_view, size_t> by_name;
+  std::map<std::string, size_t, std::less<>> by_name;
   std::unique_ptr<kube::Informer> informer;
   std::unordered_map<std::string, PodEntry> pods;
   size_t registered = 0;
@@ -111,34 +118,33 @@ void Kubelets::State::register_node(size_t index, Duration retry) {
 
 void Kubelets::State::create_lease(size_t index) {
   auto weak = weak_from_this();
-  client.create({"coordination.k8s.io", "v1", "leases"}, "kube-node-lease",
-                nodes[index].lease(options.lease_duration, clock.now()),
-                [weak, index](kube::Reply reply) {
-                  auto self = weak.lock();
-                  if (!self) return;
-                  if (!reply && reply.error().code != Code::kAlreadyExists) {
-                    self->after(kRetryFirst, [index](State& s) { s.create_lease(index); });
-                    return;
-                  }
-                  // Spread over the period, so that a thousand nodes do not write at the same moment.
-                  const auto spread = [&](Duration d) {
-                    return base::nanos(static_cast<int64_t>(self->random.below(
-                        static_cast<uint64_t>(d.ns))));
-                  };
-                  self->after(spread(self->options.lease_period),
-                              [index](State& s) { s.renew_lease(index); });
-                  self->after(spread(self->options.heartbeat_period),
-                              [index](State& s) { s.heartbeat(index); });
-                });
+  client.create(
+      {"coordination.k8s.io", "v1", "leases"}, "kube-node-lease",
+      nodes[index].lease(options.lease_duration, clock.now()), [weak, index](kube::Reply reply) {
+        auto self = weak.lock();
+        if (!self) return;
+        if (!reply && reply.error().code != Code::kAlreadyExists) {
+          self->after(kRetryFirst, [index](State& s) { s.create_lease(index); });
+          return;
+        }
+        // Spread over the period, so that a thousand nodes do not write at the same moment.
+        const auto spread = [&](Duration d) {
+          return base::nanos(static_cast<int64_t>(self->random.below(static_cast<uint64_t>(d.ns))));
+        };
+        self->after(spread(self->options.lease_period),
+                    [index](State& s) { s.renew_lease(index); });
+        self->after(spread(self->options.heartbeat_period),
+                    [index](State& s) { s.heartbeat(index); });
+      });
 }
 
 void Kubelets::State::renew_lease(size_t index) {
   if (alive(index)) {
-    client.merge_patch({"coordination.k8s.io", "v1", "leases"}, "kube-node-lease",
-                       nodes[index].spec.name,
-                       Value::object({{"spec", Value::object({{"renewTime", base::to_rfc3339_micro(
-                                                                                clock.now())}})}}),
-                       [](const kube::Reply&) {});  // the next renewal is the retry
+    client.merge_patch(
+        {"coordination.k8s.io", "v1", "leases"}, "kube-node-lease", nodes[index].spec.name,
+        Value::object(
+            {{"spec", Value::object({{"renewTime", base::to_rfc3339_micro(clock.now())}})}}),
+        [](const kube::Reply&) {});  // the next renewal is the retry
   }
   after(options.lease_period, [index](State& s) { s.renew_lease(index); });
 }
@@ -150,21 +156,22 @@ void Kubelets::State::heartbeat(size_t index) {
 
 void Kubelets::State::report_devices(size_t index) {
   auto weak = weak_from_this();
-  client.merge_patch(kube::core_v1("nodes"), {}, nodes[index].spec.name,
-                     nodes[index].status_patch(clock.now()),
-                     [weak, index](kube::Reply reply) {
-                       auto self = weak.lock();
-                       if (!self || reply || !self->alive(index)) return;
-                       self->after(base::seconds(1), [index](State& s) {
-                         if (s.alive(index)) s.report_devices(index);
-                       });
-                     },
-                     "status");
+  client.merge_patch(
+      kube::core_v1("nodes"), {}, nodes[index].spec.name, nodes[index].status_patch(clock.now()),
+      [weak, index](kube::Reply reply) {
+        auto self = weak.lock();
+        if (!self || reply || !self->alive(index)) return;
+        self->after(base::seconds(1), [index](State& s) {
+          if (s.alive(index)) s.report_devices(index);
+        });
+      },
+      "status");
 }
 
 // Which devices are sick goes first, so that nobody who sees the smaller allocatable has to guess.
 void Kubelets::State::report_health(size_t index) {
-  client.merge_patch(kube::core_v1("nodes"), {}, nodes[index].spec.name, nodes[index].health_patch(),
+  client.merge_patch(kube::core_v1("nodes"), {}, nodes[index].spec.name,
+                     nodes[index].health_patch(),
                      [weak = weak_from_this(), index](kube::Reply reply) {
                        auto self = weak.lock();
                        if (!self || !self->alive(index)) return;
@@ -204,7 +211,8 @@ void Kubelets::State::on_pod(const Object& before, const Object& after_change) {
 void Kubelets::State::accept(PodEntry& entry, Time now) {
   const std::string_view phase = entry.object.get("status", "phase").as_string();
   auto pod = kube::decode_pod(entry.object);
-  auto run = pod ? PodRun::make(*pod, options.times) : base::Result<PodRun>(tl::unexpect, pod.error());
+  auto run =
+      pod ? PodRun::make(*pod, options.times) : base::Result<PodRun>(tl::unexpect, pod.error());
   if (!run) {
     kube::Pod bare;
     bare.containers.push_back({});
@@ -220,7 +228,7 @@ void Kubelets::State::accept(PodEntry& entry, Time now) {
     return;
   }
   KubeletNode& node = nodes[entry.node];
-  auto devices = node.admit(entry.uid, kube::pod_requests(*pod), entry.run->ask());
+  auto devices = admit(entry, kube::pod_requests(*pod));
   if (!devices) {
     const auto& [reason, message] = devices.error();
     entry.run->reject(reason, message, now);
@@ -229,6 +237,32 @@ void Kubelets::State::accept(PodEntry& entry, Time now) {
   }
   entry.holds = true;
   entry.run->admit(std::move(*devices), node.next_pod_ip(), node.ip(), now);
+  if (entry.object["status"].contains("startTime")) entry.run->recover(entry.object, now);
+}
+
+// Pods that are over keep their place until the API shows it, or until it is needed: whoever bound this pod has then seen
+// more than the news that have reached this kubelet.
+tl::expected<PodDevices, KubeletNode::Refusal> Kubelets::State::admit(
+    const PodEntry& entry, const kube::ResourceList& requests) {
+  KubeletNode& node = nodes[entry.node];
+  auto devices = node.admit(entry.uid, requests, entry.run->ask());
+  if (devices) return devices;
+  bool freed = false;
+  for (auto& [key, other] : pods) {
+    if (other.node != entry.node || !other.holds || other.released || !other.run->over()) continue;
+    release(other);
+    freed = true;
+  }
+  return freed ? node.admit(entry.uid, requests, entry.run->ask()) : std::move(devices);
+}
+
+void Kubelets::State::stop_if_deleted(PodEntry& entry, Time now) {
+  if (!entry.object.deleting() || entry.run->over()) return;
+  const int64_t grace = std::clamp<int64_t>(
+      entry.object.metadata()["deletionGracePeriodSeconds"].as_int(30), 0, 1'000'000'000);
+  if (entry.run->stopping() && grace >= entry.grace) return;
+  entry.grace = grace;
+  entry.run->stop(base::seconds(grace), now);
 }
 
 void Kubelets::State::sync(const std::string& key) {
@@ -237,12 +271,12 @@ void Kubelets::State::sync(const std::string& key) {
   PodEntry& entry = it->second;
   const Time now = clock.now();
   if (!entry.run) accept(entry, now);
-  if (entry.object.deleting() && !entry.run->stopping() && !entry.run->over()) {
-    entry.run->stop(base::seconds(entry.object.metadata()["deletionGracePeriodSeconds"].as_int(30)),
-                    now);
-  }
+  stop_if_deleted(entry, now);
   const std::optional<Time> next = entry.run->step(now);
-  if (entry.run->over()) release(entry);
+  const std::string_view phase = entry.object.get("status", "phase").as_string();
+  const bool known_over =
+      phase == "Succeeded" || phase == "Failed" || entry.run->revision() == entry.reported;
+  if (entry.run->over() && known_over) release(entry);
   schedule(key, entry, next);
   if (entry.run->revision() != entry.reported) {
     report(key);
@@ -268,18 +302,23 @@ void Kubelets::State::report(const std::string& key) {
   if (entry.writing) return;
   entry.writing = true;
   const uint64_t revision = entry.run->revision();
-  Value patch = Value::object({{"metadata", Value::object({{"uid", entry.uid}})},
-                               {"status", entry.run->status(entry.object)}});
-  client.merge_patch(kube::core_v1("pods"), std::string(entry.object.ns()),
-                     std::string(entry.object.name()), std::move(patch),
-                     [weak = weak_from_this(), key, uid = entry.uid, revision](kube::Reply reply) {
-                       if (auto self = weak.lock()) self->reported(key, uid, revision, std::move(reply));
-                     },
-                     "status");
+  kube::Request request;
+  request.verb = kube::Verb::kPatch;
+  request.patch_type = kube::PatchType::kStrategic;
+  request.gvr = kube::core_v1("pods");
+  request.ns = entry.object.ns();
+  request.name = entry.object.name();
+  request.subresource = "status";
+  request.body = Value::object(
+      {{"metadata", Value::object({{"uid", entry.uid}})}, {"status", entry.run->status()}});
+  client.call(std::move(request),
+              [weak = weak_from_this(), key, uid = entry.uid, revision](const kube::Reply& reply) {
+                if (auto self = weak.lock()) self->reported(key, uid, revision, reply);
+              });
 }
 
 void Kubelets::State::reported(const std::string& key, const std::string& uid, uint64_t revision,
-                               kube::Reply reply) {
+                               const kube::Reply& reply) {
   const auto it = pods.find(key);
   if (it == pods.end() || it->second.uid != uid) return;
   PodEntry& entry = it->second;
@@ -303,21 +342,21 @@ void Kubelets::State::remove(const std::string& key) {
   PodEntry& entry = pods.at(key);
   if (entry.removing || entry.writing) return;
   entry.removing = true;
-  Value options_body =
-      Value::object({{"gracePeriodSeconds", 0},
-                     {"preconditions", Value::object({{"uid", entry.uid}})}});
-  client.remove(kube::core_v1("pods"), std::string(entry.object.ns()), std::string(entry.object.name()),
-                [weak = weak_from_this(), key, uid = entry.uid](kube::Reply reply) {
-                  auto self = weak.lock();
-                  if (!self || reply || reply.error().code == Code::kNotFound) return;
-                  self->after(base::seconds(1), [key, uid](State& s) {
-                    const auto it = s.pods.find(key);
-                    if (it == s.pods.end() || it->second.uid != uid) return;
-                    it->second.removing = false;
-                    s.sync(key);
-                  });
-                },
-                std::move(options_body));
+  Value options_body = Value::object(
+      {{"gracePeriodSeconds", 0}, {"preconditions", Value::object({{"uid", entry.uid}})}});
+  client.remove(
+      kube::core_v1("pods"), std::string(entry.object.ns()), std::string(entry.object.name()),
+      [weak = weak_from_this(), key, uid = entry.uid](kube::Reply reply) {
+        auto self = weak.lock();
+        if (!self || reply || reply.error().code == Code::kNotFound) return;
+        self->after(base::seconds(1), [key, uid](State& s) {
+          const auto it = s.pods.find(key);
+          if (it == s.pods.end() || it->second.uid != uid) return;
+          it->second.removing = false;
+          s.sync(key);
+        });
+      },
+      std::move(options_body));
 }
 
 void Kubelets::State::release(PodEntry& entry) {

@@ -7,9 +7,8 @@ using json::Value;
 KubeletNode::KubeletNode(FleetNode node, size_t index)
     : spec(std::move(node)), pool(spec.devices, spec.gpus), index_(index) {}
 
-tl::expected<PodDevices, KubeletNode::Refusal> KubeletNode::admit(const std::string& uid,
-                                                                  const kube::ResourceList& requests,
-                                                                  const PodAsk& ask) {
+tl::expected<PodDevices, KubeletNode::Refusal> KubeletNode::admit(
+    const std::string& uid, const kube::ResourceList& requests, const PodAsk& ask) {
   const Used want{kube::amount_of(requests, "cpu").milli_value(),
                   kube::amount_of(requests, "memory").value()};
   auto refuse = [](std::string_view resource, int64_t requested, int64_t used, int64_t capacity) {
@@ -59,10 +58,9 @@ Value KubeletNode::status_patch(base::Time now) const {
     conditions.ref_at(i).set("lastTransitionTime", base::to_rfc3339(ready_since));
   }
   return Value::object(
-      {{"status",
-        Value::object({{"capacity", node_resources(spec, pool.capacity())},
-                       {"allocatable", node_resources(spec, pool.allocatable())},
-                       {"conditions", std::move(conditions)}})}});
+      {{"status", Value::object({{"capacity", node_resources(spec, pool.capacity())},
+                                 {"allocatable", node_resources(spec, pool.allocatable())},
+                                 {"conditions", std::move(conditions)}})}});
 }
 
 Value KubeletNode::health_patch() const {
@@ -71,9 +69,9 @@ Value KubeletNode::health_patch() const {
     if (!pool.healthy(gpu)) sick += fmt::format("{}{}", sick.empty() ? "" : ",", gpu);
   }
   return Value::object(
-      {{"metadata",
-        Value::object({{"annotations", Value::object({{"tessera.dev/unhealthy-gpus",
-                                                       sick.empty() ? Value() : Value(sick)}})}})}});
+      {{"metadata", Value::object({{"annotations",
+                                    Value::object({{"tessera.dev/unhealthy-gpus",
+                                                    sick.empty() ? Value() : Value(sick)}})}})}});
 }
 
 std::string KubeletNode::ip() const {
@@ -82,7 +80,8 @@ std::string KubeletNode::ip() const {
 
 std::string KubeletNode::next_pod_ip() {
   const uint32_t n = next_ip_++;
-  return fmt::format("10.{}.{}.{}", index_ % 64 + 1, (index_ / 64 * 4 + n / 250) & 255, n % 250 + 2);
+  return fmt::format("10.{}.{}.{}", index_ % 64 + 1, (index_ / 64 * 4 + n / 250) & 255,
+                     n % 250 + 2);
 }
 
 }  // namespace tessera::sim

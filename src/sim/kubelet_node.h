@@ -20,8 +20,8 @@ struct KubeletNode {
   KubeletNode(FleetNode node, size_t index);
 
   using Refusal = std::pair<std::string, std::string>;  // reason, message
-  tl::expected<PodDevices, Refusal> admit(const std::string& uid, const kube::ResourceList& requests,
-                                          const PodAsk& ask);
+  tl::expected<PodDevices, Refusal> admit(const std::string& uid,
+                                          const kube::ResourceList& requests, const PodAsk& ask);
   void release(const std::string& uid);
 
   json::Value lease(base::Duration duration, base::Time now) const;

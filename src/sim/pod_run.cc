@@ -16,6 +16,8 @@ using Role = ContainerAsk::Role;
 constexpr Duration kBackOffFirst = base::seconds(10);
 constexpr Duration kBackOffMax = base::seconds(300);
 constexpr Duration kBackOffReset = base::seconds(600);
+constexpr int64_t kSecondsMax =
+    1'000'000'000;  // 30 years: more is for ever, and nanoseconds must not overflow
 constexpr int kSigKill = 137;
 constexpr int kSigTerm = 143;
 
@@ -53,8 +55,8 @@ base::Result<int64_t> integer_at(const kube::Pod& pod, std::string_view key, int
 ContainerAsk ask_of(const kube::Container& container, Role role) {
   ContainerAsk ask{container.name, role, {}};
   for (const auto& [resource, amount] : container.requests) {
-    const bool extended = resource.find('/') != std::string::npos &&
-                          !resource.starts_with("kubernetes.io/");
+    const bool extended =
+        resource.find('/') != std::string::npos && !resource.starts_with("kubernetes.io/");
     if (extended && amount.value() > 0) ask.devices.emplace(resource, amount.value());
   }
   return ask;
@@ -81,17 +83,11 @@ Value condition(std::string_view type, bool value, Time since, int64_t generatio
                 std::string_view reason = {}, std::string_view message = {}) {
   Value out = Value::object({{"type", type},
                              {"status", value ? "True" : "False"},
-                             {"lastProbeTime", Value()},
                              {"lastTransitionTime", base::to_rfc3339(since)}});
   if (generation > 0) out.set("observedGeneration", generation);
   if (!reason.empty()) out.set("reason", reason);
   if (!message.empty()) out.set("message", message);
   return out;
-}
-
-bool is_ours(std::string_view type) {
-  return type == "PodReadyToStartContainers" || type == "Initialized" || type == "Ready" ||
-         type == "ContainersReady";
 }
 
 }  // namespace
@@ -107,7 +103,9 @@ base::Result<PodRun> PodRun::make(const kube::Pod& pod, const RunTimes& times) {
   TS_TRY(out.stop_after_, duration_at(pod, "tessera.dev/stop-after"));
   TS_TRY(const int64_t code, integer_at(pod, "tessera.dev/exit-code", 0, 255, 0));
   out.exit_code_ = static_cast<int>(code);
-  if (pod.active_deadline_seconds) out.deadline_ = base::seconds(*pod.active_deadline_seconds);
+  out.grace_ = base::seconds(std::clamp<int64_t>(pod.termination_grace_seconds, 0, kSecondsMax));
+  if (pod.active_deadline_seconds && *pod.active_deadline_seconds <= kSecondsMax)
+    out.deadline_ = base::seconds(*pod.active_deadline_seconds);
   out.generation_ = pod.meta.generation;
   for (const kube::Container& container : pod.init_containers) {
     const Role role = container.sidecar ? Role::kSidecar : Role::kInit;
@@ -122,7 +120,7 @@ base::Result<PodRun> PodRun::make(const kube::Pod& pod, const RunTimes& times) {
   if (out.ask_.share_milli > 0) {
     TS_TRY(out.ask_.share_gpus, integer_at(pod, "tessera.dev/share-gpus", 1, 16, 1));
   }
-  out.ask_.preferred_gpus = chosen_gpus(pod);
+  out.ask_.gpus = chosen_gpus(pod);
   return out;
 }
 
@@ -177,9 +175,10 @@ bool PodRun::restarts(const Run& run) const {
 
 void PodRun::back_off(Run& run, Time now) {
   run.last = terminated(run);
-  const bool healthy_long = run.since - run.started >= kBackOffReset;
+  if (run.since - run.started >= kBackOffReset) run.failures = 0;
   Duration wait = kBackOffFirst;
-  for (int i = 0; i < run.restarts && wait < kBackOffMax && !healthy_long; ++i) wait = wait * 2;
+  for (int i = 0; i < run.failures && wait < kBackOffMax; ++i) wait = wait * 2;
+  ++run.failures;
   run.state = State::kWaiting;
   run.reason = "CrashLoopBackOff";
   run.until = now + std::min(wait, kBackOffMax);
@@ -252,31 +251,32 @@ bool PodRun::finish_if_done(Time now) {
   return true;
 }
 
+bool PodRun::advance_stop(Time now) {
+  bool moved = false;
+  bool running = false;
+  for (Run& run : runs_) {
+    if (run.state == State::kRunning && run.until && *run.until <= now) {
+      end(run, run.exit_code, *run.until);
+      moved = true;
+    }
+    running |= run.state == State::kRunning;
+  }
+  if (running) return moved;
+  over_ = true;
+  ++revision_;
+  return true;
+}
+
 bool PodRun::advance(Time now) {
   if (over_ || !admitted_) return false;
   if (deadline_ && accepted_ + *deadline_ <= now && !stopping_) {
     reason_ = "DeadlineExceeded";
     message_ = "Pod was active on the node longer than the specified deadline";
     killed_ = true;
-    stop(Duration{}, now);
+    stop(grace_, now);
     return true;
   }
-  if (stopping_) {
-    bool moved = false;
-    for (Run& run : runs_) {
-      if (run.state == State::kRunning && run.until && *run.until <= now) {
-        end(run, run.exit_code, *run.until);
-        moved = true;
-      }
-    }
-    const bool any = std::ranges::any_of(runs_, [](auto& r) { return r.state == State::kRunning; });
-    if (!any) {
-      over_ = true;
-      ++revision_;
-      moved = true;
-    }
-    return moved;
-  }
+  if (stopping_) return advance_stop(now);
   if (*begin_ > now) return false;
   if (!initialized()) return advance_init(now);
   if (!initialized_at_) initialized_at_ = now;
@@ -310,18 +310,56 @@ void PodRun::stop(Duration grace, Time now) {
   if (over_) return;
   const Duration takes = stop_after_.value_or(times_.stop);
   const bool killed = takes > grace;
-  stopping_ = true;
+  const Time end_at = now + (killed ? grace : takes);
   for (Run& run : runs_) {
     if (run.state == State::kRunning) {
-      const Time end_at = now + (killed ? grace : takes);
-      run.until = run.until && *run.until < end_at ? run.until : end_at;
+      // A process that ends by itself before that keeps its own exit code.
+      if (run.until && *run.until <= end_at) {
+        if (!stopping_) run.exit_code = run.role == Role::kApp ? exit_code_ : 0;
+        continue;
+      }
+      run.until = end_at;
       run.exit_code = killed ? kSigKill : kSigTerm;
     } else if (run.state == State::kWaiting) {
       run.until.reset();
+      killed_ |= run.role == Role::kApp;
     }
   }
-  killed_ = true;
+  stopping_ = true;
   ++revision_;
+}
+
+// One container, from its status.
+void PodRun::recover_run(Run& run, const Value& status, Time now) {
+  run.restarts = static_cast<int>(std::clamp<int64_t>(status["restartCount"].as_int(), 0, 1 << 20));
+  auto time_of = [now](const Value& text) {
+    return base::parse_rfc3339(text.as_string()).value_or(now);
+  };
+  const Value& state = status["state"];
+  if (state.contains("running")) {
+    run.state = State::kRunning;
+    run.started = time_of(state["running"]["startedAt"]);
+    run.since = run.started;
+  } else if (state.contains("terminated")) {
+    run.state = State::kTerminated;
+    run.exit_code = static_cast<int>(state["terminated"]["exitCode"].as_int());
+    run.started = time_of(state["terminated"]["startedAt"]);
+    run.since = time_of(state["terminated"]["finishedAt"]);
+    run.reason = run.exit_code == 0 ? "Completed" : "Error";
+  }
+}
+
+void PodRun::recover(const kube::Object& pod, Time now) {
+  if (over_ || !admitted_) return;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Value& status : pod.get("status", list).items()) {
+      const auto run = std::ranges::find(runs_, status["name"].as_string(), &Run::name);
+      if (run != runs_.end()) recover_run(*run, status, now);
+    }
+  }
+  if (auto started = base::parse_rfc3339(pod.get("status", "startTime").as_string()))
+    accepted_ = *started;
+  crash(now);
 }
 
 void PodRun::crash(Time now) {
@@ -341,11 +379,17 @@ void PodRun::crash(Time now) {
   ++revision_;
 }
 
+// The pod's sandbox stands: its first container has started or may.
+bool PodRun::sandboxed() const {
+  return std::ranges::any_of(
+      runs_, [](const Run& run) { return run.state != State::kWaiting || run.restarts > 0; });
+}
+
 std::string_view PodRun::phase() const {
   if (over_) {
     const bool failed = killed_ || std::ranges::any_of(runs_, [](const Run& run) {
-      return run.role == Role::kApp && run.exit_code != 0;
-    });
+                          return run.role == Role::kApp && run.exit_code != 0;
+                        });
     return failed ? "Failed" : "Succeeded";
   }
   if (!admitted_) return "Pending";
@@ -366,23 +410,29 @@ Value PodRun::terminated(const Run& run) const {
 Value PodRun::container_status(const Run& run) const {
   Value state;
   switch (run.state) {
-    case State::kWaiting: state = Value::object({{"waiting", Value::object({{"reason", run.reason}})}}); break;
-    case State::kRunning:
-      state = Value::object({{"running", Value::object({{"startedAt", base::to_rfc3339(run.started)}})}});
+    case State::kWaiting:
+      state = Value::object({{"waiting", Value::object({{"reason", run.reason}})}});
       break;
-    case State::kTerminated: state = Value::object({{"terminated", terminated(run)}}); break;
+    case State::kRunning:
+      state = Value::object(
+          {{"running", Value::object({{"startedAt", base::to_rfc3339(run.started)}})}});
+      break;
+    case State::kTerminated:
+      state = Value::object({{"terminated", terminated(run)}});
+      break;
   }
   const bool running = run.state == State::kRunning;
-  const bool init_done = run.role == Role::kInit && run.state == State::kTerminated && run.exit_code == 0;
-  Value out = Value::object({{"name", run.name},
-                             {"image", run.image},
-                             {"imageID", ""},
-                             {"ready", running || init_done},
-                             {"started", running},
-                             {"restartCount", run.restarts},
-                             {"state", std::move(state)},
-                             {"lastState", run.last ? Value::object({{"terminated", *run.last}})
-                                                    : Value::object()}});
+  const bool init_done =
+      run.role == Role::kInit && run.state == State::kTerminated && run.exit_code == 0;
+  Value out = Value::object(
+      {{"name", run.name},
+       {"image", run.image},
+       {"imageID", ""},
+       {"ready", running || init_done},
+       {"started", running},
+       {"restartCount", run.restarts},
+       {"state", std::move(state)},
+       {"lastState", run.last ? Value::object({{"terminated", *run.last}}) : Value::object()}});
   if (run.state != State::kWaiting) out.set("containerID", "simulated://" + run.name);
   const auto devices = devices_.by_container.find(run.name);
   if (devices != devices_.by_container.end()) {
@@ -407,23 +457,22 @@ Value PodRun::statuses(bool init) const {
   return out;
 }
 
-Value PodRun::status(const kube::Object& current) const {
+Value PodRun::status() const {
   Value conditions = Value::array();
-  for (const Value& other : current.get("status", "conditions").items()) {
-    if (!is_ours(other["type"].as_string())) conditions.push_back(other);
-  }
   const std::string_view now_phase = phase();
   const bool done = now_phase == "Succeeded";
   const std::string_view why = done ? "PodCompleted" : over_ ? "PodFailed" : "ContainersNotReady";
   const Time since = ready_at_.value_or(not_ready_at_.value_or(accepted_));
   const bool is_ready = ready_at_.has_value();
-  const bool began = admitted_ && now_phase != "Pending";
-  conditions.push_back(condition("PodReadyToStartContainers", began && !over_, accepted_, generation_));
+  const bool began = admitted_ && sandboxed();
+  conditions.push_back(
+      condition("PodReadyToStartContainers", began && !over_, accepted_, generation_));
   conditions.push_back(condition("Initialized", initialized() || done,
                                  initialized_at_.value_or(accepted_), generation_,
                                  done ? "PodCompleted" : ""));
   conditions.push_back(condition("Ready", is_ready, since, generation_, is_ready ? "" : why));
-  conditions.push_back(condition("ContainersReady", is_ready, since, generation_, is_ready ? "" : why));
+  conditions.push_back(
+      condition("ContainersReady", is_ready, since, generation_, is_ready ? "" : why));
   Value out = Value::object({{"phase", now_phase},
                              {"conditions", std::move(conditions)},
                              {"startTime", base::to_rfc3339(accepted_)},

@@ -31,7 +31,8 @@ namespace tessera::sim {
 
 struct RunTimes {
   base::Duration start = base::millis(200);  // sandbox, image, start of the first container
-  base::Duration stop = base::millis(100);   // how long a process takes to end where no annotation says so
+  base::Duration stop =
+      base::millis(100);  // how long a process takes to end where no annotation says so
 };
 
 class PodRun {
@@ -44,7 +45,9 @@ class PodRun {
   void admit(PodDevices devices, std::string pod_ip, std::string host_ip, base::Time now);
   // Refused by the kubelet: "OutOfcpu", "UnexpectedAdmissionError".
   void reject(std::string reason, std::string message, base::Time now);
-  // SIGTERM to all, SIGKILL after `grace`.
+  // Takes up what the API says of a pod that ran here before this kubelet started: the machine was away, as in crash().
+  void recover(const kube::Object& pod, base::Time now);
+  // SIGTERM to all, SIGKILL after `grace`. A second call can only make it sooner.
   void stop(base::Duration grace, base::Time now);
   // The node lost power and is back: every process is gone.
   void crash(base::Time now);
@@ -59,8 +62,8 @@ class PodRun {
   std::string_view phase() const;
   // Counts up with every change that status() shows.
   uint64_t revision() const { return revision_; }
-  // The status to report; conditions of others (PodScheduled) are kept from `current`.
-  json::Value status(const kube::Object& current) const;
+  // The status to report, as a strategic merge patch: conditions of others (PodScheduled) stay as they are.
+  json::Value status() const;
 
  private:
   enum class State : uint8_t { kWaiting, kRunning, kTerminated };
@@ -74,6 +77,7 @@ class PodRun {
     std::optional<base::Time> until = {};  // when it ends, or starts again
     int exit_code = 0;
     int restarts = 0;
+    int failures = 0;  // in a row, for the back-off
     base::Time started = {};
     std::optional<json::Value> last = {};  // lastState.terminated
   };
@@ -85,8 +89,11 @@ class PodRun {
   void end(Run& run, int exit_code, base::Time now);
   bool restarts(const Run& run) const;
   void back_off(Run& run, base::Time now);
+  bool advance_stop(base::Time now);
   bool finish_if_done(base::Time now);
+  void recover_run(Run& run, const json::Value& status, base::Time now);
   bool initialized() const;
+  bool sandboxed() const;
   bool ready() const;
   json::Value container_status(const Run& run) const;
   json::Value terminated(const Run& run) const;
@@ -102,19 +109,21 @@ class PodRun {
   base::Duration init_run_for_;
   std::optional<base::Duration> stop_after_;
   std::optional<base::Duration> deadline_;
+  base::Duration grace_;
   int exit_code_ = 0;
   int64_t generation_ = 0;
 
   bool admitted_ = false;
   bool stopping_ = false;
   bool over_ = false;
-  bool killed_ = false;  // stopping leaves the pod failed
+  bool killed_ =
+      false;  // refused, past its deadline, or stopped before all its containers had started
   std::string reason_;
   std::string message_;
   std::string pod_ip_;
   std::string host_ip_;
   base::Time accepted_;
-  std::optional<base::Time> begin_;      // when the first container starts
+  std::optional<base::Time> begin_;  // when the first container starts
   std::optional<base::Time> initialized_at_;
   std::optional<base::Time> ready_at_;
   std::optional<base::Time> not_ready_at_;

@@ -9,9 +9,8 @@ namespace tessera::sim {
 using json::Value;
 
 Value Workload::container(std::string_view name, Value resources) {
-  return Value::object({{"name", name},
-                        {"image", "registry.example/work:1"},
-                        {"resources", std::move(resources)}});
+  return Value::object(
+      {{"name", name}, {"image", "registry.example/work:1"}, {"resources", std::move(resources)}});
 }
 
 // One container's resources; shares are asked for by annotation.
@@ -36,8 +35,11 @@ Value Workload::resources(Value& annotations) {
     case 5:
       limits.set(random_.chance(0.5) ? "nvidia.com/mig-1g.10gb" : "nvidia.com/mig-3g.40gb", "1");
       break;
-    case 6: limits.set("nvidia.com/gpu.shared", "1"); break;
-    default: break;
+    case 6:
+      limits.set("nvidia.com/gpu.shared", "1");
+      break;
+    default:
+      break;
   }
   return Value::object({{"requests", std::move(requests)}, {"limits", std::move(limits)}});
 }
@@ -62,8 +64,10 @@ Value Workload::pod_template(bool long_running) {
     annotations.set("tessera.dev/run-for", fmt::format("{}s", 5 + random_.below(240)));
   }
   if (random_.chance(0.1)) annotations.set("tessera.dev/exit-code", "1");
-  if (random_.chance(0.2)) annotations.set("tessera.dev/stop-after", fmt::format("{}s", random_.below(50)));
-  if (random_.chance(0.3)) spec.set("terminationGracePeriodSeconds", static_cast<int64_t>(random_.below(40)));
+  if (random_.chance(0.2))
+    annotations.set("tessera.dev/stop-after", fmt::format("{}s", random_.below(50)));
+  if (random_.chance(0.3))
+    spec.set("terminationGracePeriodSeconds", static_cast<int64_t>(random_.below(40)));
   if (random_.chance(0.2)) spec.set("nodeSelector", Value::object({{"kubernetes.io/os", "linux"}}));
   return Value::object({{"metadata", Value::object({{"annotations", std::move(annotations)}})},
                         {"spec", std::move(spec)}});
@@ -80,8 +84,10 @@ Drawn Workload::draw() {
                                   {"backoffLimit", static_cast<int64_t>(random_.below(4))},
                                   {"template", pod_template(false)}});
       spec.ref("template", "spec", "restartPolicy") = random_.chance(0.5) ? "Never" : "OnFailure";
-      return {{"batch", "v1", "jobs"},
-              Value::object({{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", meta}, {"spec", spec}})};
+      return {
+          {"batch", "v1", "jobs"},
+          Value::object(
+              {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", meta}, {"spec", spec}})};
     }
     case 1: {
       Value spec = Value::object({{"replicas", static_cast<int64_t>(1 + random_.below(5))},
@@ -89,7 +95,10 @@ Drawn Workload::draw() {
                                   {"template", pod_template(true)}});
       spec.ref("template", "metadata", "labels") = labels;
       return {{"apps", "v1", "deployments"},
-              Value::object({{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"metadata", meta}, {"spec", spec}})};
+              Value::object({{"apiVersion", "apps/v1"},
+                             {"kind", "Deployment"},
+                             {"metadata", meta},
+                             {"spec", spec}})};
     }
     default: {
       Value pod = pod_template(random_.chance(0.3));

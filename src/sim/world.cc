@@ -11,6 +11,7 @@
 #include "scheduler/scheduler.h"
 #include "sim/invariants.h"
 #include "sim/kubelet.h"
+#include "sim/loop_clock.h"
 #include "sim/workload.h"
 
 namespace tessera::sim {
@@ -22,36 +23,36 @@ using json::Value;
 using kube::Object;
 using kube::WatchEvent;
 
-// Virtual wall time: the loop's time after a fixed start.
-class WorldClock : public base::Clock {
- public:
-  explicit WorldClock(const base::ManualLoop& loop) : loop_(loop) {}
-  Time now() const override { return Time{1'767'225'600'000'000'000} + loop_.now(); }
-  Duration monotonic() const override { return loop_.now(); }
-
- private:
-  const base::ManualLoop& loop_;
-};
-
 std::string_view word(WatchEvent::Type type) {
   switch (type) {
-    case WatchEvent::Type::kAdded: return "ADDED";
-    case WatchEvent::Type::kModified: return "MODIFIED";
-    case WatchEvent::Type::kDeleted: return "DELETED";
-    case WatchEvent::Type::kBookmark: return "BOOKMARK";
-    case WatchEvent::Type::kError: return "ERROR";
+    case WatchEvent::Type::kAdded:
+      return "ADDED";
+    case WatchEvent::Type::kModified:
+      return "MODIFIED";
+    case WatchEvent::Type::kDeleted:
+      return "DELETED";
+    case WatchEvent::Type::kBookmark:
+      return "BOOKMARK";
+    case WatchEvent::Type::kError:
+      return "ERROR";
   }
   return "";
 }
 
 Fleet draw_fleet(base::Random& random) {
   std::string yaml = "name: world\nracks:\n  - name: r1\n    nodes:\n";
-  yaml += fmt::format("      - {{name: h200, count: {}, model: H200, cpu: 64, memory: 512Gi}}\n", 1 + random.below(4));
-  yaml += fmt::format("      - {{name: small, count: {}, model: L4, gpus: 2, cpu: 16, memory: 64Gi}}\n", 1 + random.below(3));
+  yaml += fmt::format("      - {{name: h200, count: {}, model: H200, cpu: 64, memory: 512Gi}}\n",
+                      1 + random.below(4));
+  yaml +=
+      fmt::format("      - {{name: small, count: {}, model: L4, gpus: 2, cpu: 16, memory: 64Gi}}\n",
+                  1 + random.below(3));
   if (random.chance(0.7)) {
-    yaml += "      - {name: mig, model: A100-80, gpus: 2, cpu: 32, memory: 256Gi, mig: {1g.10gb: 4, 3g.40gb: 1}}\n";
+    yaml +=
+        "      - {name: mig, model: A100-80, gpus: 2, cpu: 32, memory: 256Gi, mig: {1g.10gb: 4, "
+        "3g.40gb: 1}}\n";
   }
-  if (random.chance(0.5)) yaml += "      - {name: shared, model: L40S, gpus: 2, cpu: 32, memory: 128Gi, replicas: 4}\n";
+  if (random.chance(0.5))
+    yaml += "      - {name: shared, model: L40S, gpus: 2, cpu: 32, memory: 128Gi, replicas: 4}\n";
   if (random.chance(0.5)) yaml += "      - {name: cpu, count: 2, cpu: 16, memory: 64Gi}\n";
   auto fleet = parse_fleet(yaml);
   TS_CHECK(fleet.has_value(), "{}", fleet.error().message);
@@ -81,7 +82,7 @@ class World {
 
   WorldOptions options_;
   base::ManualLoop loop_;
-  WorldClock clock_;
+  LoopClock clock_;
   base::Random random_;
   NetworkFaults faults_;
   std::vector<std::string> node_names_;
@@ -102,13 +103,16 @@ class World {
 
 // A client of one component, on the world's bad network. Acknowledged writes must never be newer than what is stored.
 std::unique_ptr<FaultyClient> World::client(std::string_view name) {
-  locals_.push_back(std::make_unique<apiserver::LocalClient>(*api_, loop_, apiserver::system_caller(name)));
+  locals_.push_back(
+      std::make_unique<apiserver::LocalClient>(*api_, loop_, apiserver::system_caller(name)));
   auto out = std::make_unique<FaultyClient>(*locals_.back(), loop_, random_.fork(), faults_);
   out->on_acknowledged = [this](const kube::Request& request, const Value& object) {
     const std::string version(Object(object).resource_version());
-    if (!version.empty() && std::strtoull(version.c_str(), nullptr, 10) > api_->revision() && broken_) {
-      broken_ = base::error(base::Code::kInternal, "{} was acknowledged at version {}, the store is at {}",
-                            request.name, version, api_->revision());
+    if (!version.empty() && std::strtoull(version.c_str(), nullptr, 10) > api_->revision() &&
+        broken_) {
+      broken_ = base::error(base::Code::kInternal,
+                            "{} was acknowledged at version {}, the store is at {}", request.name,
+                            version, api_->revision());
     }
   };
   return out;
@@ -128,17 +132,22 @@ base::Status World::boot() {
   user_ = std::make_unique<apiserver::LocalClient>(*api_, loop_, apiserver::system_caller("user"));
   TS_TRY_STATUS(watch_all());
   if (options_.faults) {
-    faults_ = {.refuse = 0.02, .lose_reply = 0.02, .conflict = 0.02, .break_watch = 0.005,
+    faults_ = {.refuse = 0.02,
+               .lose_reply = 0.02,
+               .conflict = 0.02,
+               .break_watch = 0.005,
                .delay_max = base::millis(200)};
   }
-  for (const char* name : {"controllers", "scheduler", "kubelets"}) clients_.push_back(client(name));
-  controllers_ = std::make_unique<apiserver::Controllers>(*clients_[0], loop_, clock_, random_.fork(),
-                                                          apiserver::Controllers::Options{});
+  for (const char* name : {"controllers", "scheduler", "kubelets"})
+    clients_.push_back(client(name));
+  controllers_ = std::make_unique<apiserver::Controllers>(
+      *clients_[0], loop_, clock_, random_.fork(), apiserver::Controllers::Options{});
   scheduler::Scheduler::Options scheduling;
   scheduling.names = {"tessera", "default-scheduler"};
-  scheduler_ = std::make_unique<scheduler::Scheduler>(*clients_[1], loop_, clock_, random_.fork(), scheduling);
-  kubelets_ = std::make_unique<Kubelets>(*clients_[2], loop_, clock_, random_.fork(), options_.fleet,
-                                         Kubelets::Options{});
+  scheduler_ = std::make_unique<scheduler::Scheduler>(*clients_[1], loop_, clock_, random_.fork(),
+                                                      scheduling);
+  kubelets_ = std::make_unique<Kubelets>(*clients_[2], loop_, clock_, random_.fork(),
+                                         options_.fleet, Kubelets::Options{});
   workload_ = std::make_unique<Workload>(random_.fork());
   controllers_->start();
   scheduler_->start();
@@ -153,7 +162,9 @@ base::Status World::watch_all() {
     request.gvr = kind->gvr();
     auto watch = api_->watch(
         apiserver::system_caller("world"), request,
-        [this, resource = std::string_view(kind->plural)](WatchEvent event) { on_event(resource, event); },
+        [this, resource = std::string_view(kind->plural)](WatchEvent event) {
+          on_event(resource, event);
+        },
         [](const base::Status&) {});
     // Kinds that are only posted (Binding) cannot be watched.
     if (watch) watches_.push_back(std::move(*watch));
@@ -164,8 +175,8 @@ base::Status World::watch_all() {
 void World::on_event(std::string_view resource, const WatchEvent& event) {
   if (event.type == WatchEvent::Type::kBookmark || event.type == WatchEvent::Type::kError) return;
   ++report_.events;
-  const std::string line = fmt::format("{:.6f} {} {} {}", loop_.now().seconds(), word(event.type), resource,
-                                       event.object.json().dump());
+  const std::string line = fmt::format("{:.6f} {} {} {}", loop_.now().seconds(), word(event.type),
+                                       resource, event.object.json().dump());
   for (const char c : line) {
     report_.log_digest = (report_.log_digest ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   }
@@ -229,7 +240,8 @@ void World::inject_one() {
 void World::inject() {
   if (options_.faults) inject_one();
   if (loop_.now() < options_.duration) {
-    loop_.post_after(base::millis(static_cast<int64_t>(2000 + random_.below(30'000))), [this] { inject(); });
+    loop_.post_after(base::millis(static_cast<int64_t>(2000 + random_.below(30'000))),
+                     [this] { inject(); });
   }
 }
 
@@ -237,8 +249,10 @@ void World::heal() {
   faults_ = {};
   for (size_t i = 0; i < node_names_.size(); ++i) {
     kubelets_->restore_node(node_names_[i]);
-    change_node(node_names_[i], Value::object({{"spec", Value::object({{"unschedulable", Value()}})}}));
-    for (int gpu = 0; gpu < node_gpus_[i]; ++gpu) kubelets_->set_gpu_healthy(node_names_[i], gpu, true);
+    change_node(node_names_[i],
+                Value::object({{"spec", Value::object({{"unschedulable", Value()}})}}));
+    for (int gpu = 0; gpu < node_gpus_[i]; ++gpu)
+      kubelets_->set_gpu_healthy(node_names_[i], gpu, true);
   }
 }
 
@@ -247,8 +261,8 @@ base::Status World::run_until(Duration end) {
     // One second at a time, so that a broken rule ends the run close to where it broke.
     loop_.advance(std::min(base::seconds(1), end - loop_.now()));
     if (!broken_) {
-      return base::error(broken_.error().in(fmt::format("seed {} at {:.3f} s", options_.seed,
-                                                        loop_.now().seconds())));
+      return base::error(broken_.error().in(
+          fmt::format("seed {} at {:.3f} s", options_.seed, loop_.now().seconds())));
     }
   }
   return {};
@@ -275,13 +289,14 @@ base::Status World::at_rest() {
       return base::error(base::Code::kInternal, "pod {} is still terminating", pod.key());
     }
     if (bound && phase == "Pending") {
-      return base::error(base::Code::kInternal, "pod {} is bound to {} and never started", pod.key(),
-                         pod.get("spec", "nodeName").as_string());
+      return base::error(base::Code::kInternal, "pod {} is bound to {} and never started",
+                         pod.key(), pod.get("spec", "nodeName").as_string());
     }
     if (bound || phase == "Succeeded" || phase == "Failed") continue;
     bool told = false;
     for (const Value& condition : pod.get("status", "conditions").items()) {
-      told |= condition["type"].as_string() == "PodScheduled" && !condition["message"].as_string().empty();
+      told |= condition["type"].as_string() == "PodScheduled" &&
+              !condition["message"].as_string().empty();
     }
     if (!told) {
       return base::error(base::Code::kInternal, "pod {} waits and nobody says why", pod.key());
@@ -290,7 +305,8 @@ base::Status World::at_rest() {
   for (const Object& node : list("", "nodes")) {
     for (const Value& condition : node.get("status", "conditions").items()) {
       if (condition["type"].as_string() == "Ready" && condition["status"].as_string() != "True") {
-        return base::error(base::Code::kInternal, "node {} is not ready though nothing fails", node.name());
+        return base::error(base::Code::kInternal, "node {} is not ready though nothing fails",
+                           node.name());
       }
     }
   }

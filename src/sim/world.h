@@ -24,7 +24,7 @@ namespace tessera::sim {
 
 struct WorldOptions {
   uint64_t seed = 1;
-  Fleet fleet;                                // empty: drawn from the seed, 3 to 12 nodes
+  Fleet fleet;  // empty: drawn from the seed, 3 to 12 nodes
   base::Duration duration = base::seconds(600);
   base::Duration settle = base::seconds(1200);  // after the faults, until all must be well
   int workloads = 24;
@@ -34,12 +34,12 @@ struct WorldOptions {
 };
 
 struct WorldReport {
-  uint64_t events = 0;          // changes seen
-  uint64_t faults = 0;          // refusals, lost replies, broken watches, node and device failures
+  uint64_t events = 0;  // changes seen
+  uint64_t faults = 0;  // refusals, lost replies, broken watches, node and device failures
   uint64_t pods_created = 0;
   uint64_t pods_bound = 0;
   uint64_t pods_finished = 0;
-  uint64_t log_digest = 0;      // of all lines
+  uint64_t log_digest = 0;  // of all lines
   base::Duration virtual_time;
 };
 
