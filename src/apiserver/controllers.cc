@@ -4,6 +4,7 @@
 #include "apiserver/controller_garbage.h"
 #include "apiserver/controller_job.h"
 #include "apiserver/controller_namespace.h"
+#include "apiserver/controller_node.h"
 #include "apiserver/controller_replica_set.h"
 #include "apiserver/controllers_cluster.h"
 #include "apiserver/controllers_pods.h"
@@ -15,7 +16,7 @@ using namespace controller;
 // The cluster goes last: callbacks still on their way look whether it is there before they touch a controller.
 struct Controllers::State {
   State(kube::Client& client, base::Executor& executor, const base::Clock& clock,
-        base::Random random)
+        base::Random random, const Options& options)
       : cluster(std::make_shared<Cluster>(client, executor, clock, random, Kinds::builtin())),
         pods(cluster->cache("", "Pod")),
         sets(cluster->cache("apps", "ReplicaSet")),
@@ -23,7 +24,18 @@ struct Controllers::State {
         deployments(*cluster, sets, pods),
         jobs(*cluster, pods),
         garbage(*cluster),
-        namespaces(*cluster, Kinds::builtin()) {}
+        namespaces(*cluster, Kinds::builtin()),
+        nodes(*cluster, pods, options.node_grace) {}
+
+  // Everything is listed.
+  void begin() {
+    replica_sets.start();
+    deployments.start();
+    jobs.start();
+    garbage.start();
+    namespaces.start();
+    nodes.start();
+  }
 
   std::shared_ptr<Cluster> cluster;
   OwnerIndex pods;
@@ -33,23 +45,21 @@ struct Controllers::State {
   JobController jobs;
   GarbageCollector garbage;
   NamespaceController namespaces;
+  NodeController nodes;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
                          base::Random random, Options options)
-    : state_(std::make_unique<State>(client, executor, clock, random)) {
-  (void)options;
-}
+    : state_(std::make_unique<State>(client, executor, clock, random, options)) {}
 
 Controllers::~Controllers() = default;
 
 void Controllers::start() {
-  state_->cluster->start([state = state_.get()] {
-    state->replica_sets.start();
-    state->deployments.start();
-    state->jobs.start();
-    state->garbage.start();
-    state->namespaces.start();
+  std::weak_ptr<Cluster> weak = state_->cluster;
+  state_->cluster->executor().post([weak, state = state_.get()] {
+    // As long as the cluster stands, so does the rest of the state.
+    const auto cluster = weak.lock();
+    if (cluster) cluster->start([state] { state->begin(); });
   });
 }
 
