@@ -43,7 +43,7 @@ class FieldErrors {
 struct Column {
   std::string name{};
   std::string type = "string";  // "string", "integer", "date"
-  std::string format{};           // "name" for the first column
+  std::string format{};         // "name" for the first column
   int priority = 0;             // over 0: only with -o wide
   std::function<json::Value(const kube::Object&, base::Time now)> cell{};
 };

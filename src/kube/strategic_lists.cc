@@ -98,6 +98,23 @@ Status check_order(const Value& change, const Value& order, std::string_view key
   return {};
 }
 
+Value server_order(const Value& before, const Value& change, std::string_view key) {
+  if (key.empty()) return before;
+  Value out = before;
+  for (const Value& item : change.items()) {
+    if (item["$patch"] == Value("delete")) erase_matching(out, key, item[key]);
+  }
+  size_t room = before.size() - out.size();
+  const Index kept(out, key);
+  for (const Value& item : change.items()) {
+    if (room == 0) break;
+    if (item.contains("$patch") || kept.find_element(item) >= 0) continue;
+    out.push_back(item);
+    --room;
+  }
+  return out;
+}
+
 Result<Value> in_order(const Value& merged, const Value& order, const Value& server,
                        std::string_view key) {
   const Index wanted(order, key);

@@ -38,6 +38,12 @@ json::Value without(const json::Value& list, const json::Value& gone);
 
 // That the elements of `change` stand in the order that `order` gives.
 base::Status check_order(const json::Value& change, const json::Value& order, std::string_view key);
+// The order in which the server's elements count when an order is given. Kubernetes' library deletes and appends in the
+// array that it then takes the server's order from, so that elements added by a patch take the places of those that it
+// deletes; what users see follows from that, and so do we.
+json::Value server_order(const json::Value& before, const json::Value& change,
+                         std::string_view key);
+
 // `merged` with the elements that `order` names in that order, and the others merged in between as
 // `server` has them.
 base::Result<json::Value> in_order(const json::Value& merged, const json::Value& order,

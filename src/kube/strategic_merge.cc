@@ -9,11 +9,16 @@
 // The rules are those of k8s.io/apimachinery/pkg/util/strategicpatch (v0.36.3), applied to a
 // document:
 //
-//   $patch: replace | delete | merge        in an object: instead of merging; in a list element:
-//   about that element $retainKeys: [a, b]                     members of the target that are not
-//   named go $setElementOrder/f: [...]               the order of list f after merging
-//   $deleteFromPrimitiveList/f: [...]       scalars taken out of list f
-//   null                                    deletes the member
+// - $patch: replace, delete or merge: in an object, instead of merging; in a list element, about
+//   that element.
+// - $retainKeys: [a, b]: members of the target that are not named go.
+// - $setElementOrder/f: [...]: the order of list f after merging.
+// - $deleteFromPrimitiveList/f: [...]: scalars taken out of list f.
+// - null deletes the member.
+//
+// Elements that are new to a list lose their directives and nulls here, where Kubernetes' library
+// leaves them in and the server then trips over them ($patch: delete inside a new element adds it;
+// null in its limits reads as "0").
 //
 // Lists without a merge rule are replaced. Elements new to a merged list stand where the patch has
 // them, which is before those that only the target has unless an order is given.
@@ -193,7 +198,8 @@ class Merger {
       if (before.is_null() && change.is_null()) continue;
       TS_TRY_STATUS(strategic::check_order(change, member.value, rule.key()));
       TS_TRY(Value merged, merged_list(rule, before, change));
-      TS_TRY(Value sorted, strategic::in_order(merged, member.value, before, rule.key()));
+      const Value server = strategic::server_order(before, change, rule.key());
+      TS_TRY(Value sorted, strategic::in_order(merged, member.value, server, rule.key()));
       out.set(key, std::move(sorted));
       done.push_back(key);
     }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "json/parse.h"
 #include "json/patch.h"
@@ -123,6 +124,35 @@ TEST_P(StrategicMerge, GivesWhatKubernetesGives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, StrategicMerge, testing::ValuesIn(kCases));
+
+// Splits at line ends; lines that begin with # are left out.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0 && text[0] != '#') out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+TEST(StrategicMergeGolden, RandomPatchesGiveWhatTheLibraryOfKubernetesGives) {
+  auto text = base::read_file(std::string(TESSERA_SOURCE_DIR) +
+                              "/src/kube/testdata/strategic_merge.golden");
+  ASSERT_TRUE(text) << text.error().message;
+  const SchemaType& pod = *find_kind_schema("", "v1", "Pod");
+  const auto lines = lines_of(*text);
+  ASSERT_GE(lines.size(), 100U);
+  for (const std::string& line : lines) {
+    const Value golden = parsed(line);
+    auto merged = apply_strategic_merge(pod, golden.at(0), golden.at(1));
+    ASSERT_TRUE(merged) << merged.error().message << "\n" << line;
+    auto got = normalize(pod, *merged, nullptr);
+    auto wanted = normalize(pod, golden.at(2), nullptr);
+    ASSERT_TRUE(got && wanted) << line;
+    EXPECT_EQ(got->dump(), wanted->dump()) << line;
+  }
+}
 
 TEST(StrategicMergeErrors, NameWhatIsWrong) {
   const struct {
