@@ -60,7 +60,7 @@ gives 'strategic merge joined by name' 'main=1' k get pod train \
 "$kubectl_program" get configmaps -w --output-watch-events --no-headers >"$scratch/watched" 2>&1 &
 watcher=$!
 works 'create what is watched' 'created' k create configmap seen --from-literal=a=1
-seen() { timeout 20 bash -c "until grep -qE '$1' '$scratch/watched'; do read -rt 0.1 <> <(:) || :; done" && echo seen; }
+seen() { grep -m1 -E -- "$1" < <(timeout 20 tail -n +1 -f --pid="$watcher" "$scratch/watched"); }
 works 'watch shows ADDED' 'seen' seen '^ADDED +seen +1 '
 works 'change what is watched' 'patched' k patch cm seen --type=merge -p '{"data":{"b":"2"}}'
 works 'watch shows MODIFIED' 'seen' seen '^MODIFIED +seen +2 '
@@ -92,13 +92,13 @@ spec:
     metadata: {labels: {app: api}}
     spec:
       containers:
-      - {name: a, image: "example.com/a:1", env: [{name: X, value: "1"}, {name: Y, value: "2"}]}
+      - {name: a, image: "example.com/a:1", env: [{name: ONE, value: "1"}, {name: TWO, value: "2"}]}
       - {name: b, image: "example.com/b:1"}
 Y
 works 'apply deployment' 'deployment.apps/api created' k apply -f "$scratch/web.yaml"
-sed -i 's/{name: X, value: "1"}, //; s/replicas: 1/replicas: 2/' "$scratch/web.yaml"
+sed -i 's/{name: ONE, value: "1"}, //; s/replicas: 1/replicas: 2/' "$scratch/web.yaml"
 works 'apply merges lists by key' 'deployment.apps/api configured' k apply -f "$scratch/web.yaml"
-gives 'the element left out is gone' 'Y a,b 2' k get deployment api \
+gives 'the element left out is gone' 'TWO a,b 2' k get deployment api \
   -o jsonpath='{.spec.template.spec.containers[0].env[*].name} {.spec.template.spec.containers[0].name},{.spec.template.spec.containers[1].name} {.spec.replicas}'
 works 'apply again changes nothing' 'unchanged' k apply -f "$scratch/web.yaml"
 fails 'selector does not change' 'field is immutable' k patch deployment api --type=merge \
