@@ -71,7 +71,7 @@ void show_progress(const std::string& what, size_t run, size_t runs, int percent
 
 base::Result<sim::ReplayReport> through_api(const sim::ReplayOptions& options,
                                             const std::string& data_dir) {
-  TS_TRY(const sim::Workload workload,
+  TS_TRY(const sim::TraceWorkload workload,
          sim::read_workload(options.nodes_path, options.pods_path, options.arrivals_path));
   TS_TRY(const auto planned, sim::plan_runs(workload, options));
   sim::ReplayReport report;

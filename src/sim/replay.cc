@@ -70,14 +70,14 @@ class Bins {
 
 // Models are numbered in the order of their names, so that ties between groups of typical pods do
 // not hang on the order of nodes.
-void name_models(core::Interner& names, const Workload& workload) {
+void name_models(core::Interner& names, const TraceWorkload& workload) {
   std::set<std::string> models;
   for (const TraceNode& node : workload.nodes) models.insert(node.model);
   for (const TracePod& pod : workload.pods) models.insert(pod.models.begin(), pod.models.end());
   for (const std::string& model : models) names.model(model);
 }
 
-void add_nodes(core::Cluster& cluster, const Workload& workload,
+void add_nodes(core::Cluster& cluster, const TraceWorkload& workload,
                const std::vector<uint32_t>& ranks) {
   std::vector<size_t> by_rank(ranks.size());
   for (size_t n = 0; n < ranks.size(); ++n) by_rank[ranks[n]] = n;
@@ -137,7 +137,8 @@ base::Status check_options(const ReplayOptions& options) {
   return {};
 }
 
-base::Result<Arrivals> arrivals_for(const Workload& workload, uint64_t seed, int load_percent) {
+base::Result<Arrivals> arrivals_for(const TraceWorkload& workload, uint64_t seed,
+                                    int load_percent) {
   if (workload.arrivals.empty()) {
     return generate_arrivals(workload.nodes, workload.pods, seed, load_percent);
   }
@@ -160,7 +161,7 @@ double ReplayRun::fragmentation_at(int percent) const {
   return at_or_before(*this, fragmentation, percent);
 }
 
-base::Result<std::vector<PlannedRun>> plan_runs(const Workload& workload,
+base::Result<std::vector<PlannedRun>> plan_runs(const TraceWorkload& workload,
                                                 const ReplayOptions& options) {
   TS_TRY_STATUS(check_options(options));
   if (gpu_milli_total(workload.nodes) == 0) {
@@ -183,12 +184,12 @@ base::Result<std::vector<PlannedRun>> plan_runs(const Workload& workload,
   return planned;
 }
 
-ReplayRun run_one(const Workload& workload, const PlannedRun& planned, int load_percent,
+ReplayRun run_one(const TraceWorkload& workload, const PlannedRun& planned, int load_percent,
                   const std::function<void(int percent)>& progress) {
   return run_rows(workload, planned, load_percent, {}, progress);
 }
 
-ReplayRun run_rows(const Workload& workload, const PlannedRun& planned, int load_percent,
+ReplayRun run_rows(const TraceWorkload& workload, const PlannedRun& planned, int load_percent,
                    const Decide& recorded, const std::function<void(int percent)>& progress) {
   core::Cluster cluster;
   name_models(cluster.names(), workload);
@@ -239,7 +240,7 @@ ReplayRun run_rows(const Workload& workload, const PlannedRun& planned, int load
   return run;
 }
 
-size_t arrivals_within(const Workload& workload, const PlannedRun& planned, int load_percent) {
+size_t arrivals_within(const TraceWorkload& workload, const PlannedRun& planned, int load_percent) {
   const int64_t gpus = gpu_milli_total(workload.nodes) / core::kMilliPerGpu;
   int64_t arrived = 0;
   size_t count = 0;
@@ -252,7 +253,7 @@ size_t arrivals_within(const Workload& workload, const PlannedRun& planned, int 
   return count;
 }
 
-core::TypicalMix typical_mix(const Workload& workload, core::Interner& names) {
+core::TypicalMix typical_mix(const TraceWorkload& workload, core::Interner& names) {
   name_models(names, workload);
   core::ArrivalCounts counts;
   for (const auto& request : requests_of(workload.pods, names)) counts.add(request->shape);
@@ -260,7 +261,7 @@ core::TypicalMix typical_mix(const Workload& workload, core::Interner& names) {
 }
 
 base::Result<ReplayReport> run_replay(const ReplayOptions& options, const ReplayHooks& hooks) {
-  TS_TRY(Workload workload,
+  TS_TRY(TraceWorkload workload,
          read_workload(options.nodes_path, options.pods_path, options.arrivals_path));
   TS_TRY(std::vector<PlannedRun> planned, plan_runs(workload, options));
   ReplayReport report;

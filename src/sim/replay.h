@@ -77,21 +77,22 @@ struct PlannedRun {
 };
 
 // All (policy, seed) pairs of the options, with their arrivals.
-base::Result<std::vector<PlannedRun>> plan_runs(const Workload& workload,
+base::Result<std::vector<PlannedRun>> plan_runs(const TraceWorkload& workload,
                                                 const ReplayOptions& options);
 
-ReplayRun run_one(const Workload& workload, const PlannedRun& planned, int load_percent,
+ReplayRun run_one(const TraceWorkload& workload, const PlannedRun& planned, int load_percent,
                   const std::function<void(int percent)>& progress = {});
 
 // What was decided elsewhere for the n-th arrival: nothing where it found no place. Nodes are numbered by rank.
 using Decide = std::function<std::optional<scheduler::core::Placement>(size_t arrival)>;
 // run_one with the decisions given: the curves of a run through the API.
-ReplayRun run_rows(const Workload& workload, const PlannedRun& planned, int load_percent,
+ReplayRun run_rows(const TraceWorkload& workload, const PlannedRun& planned, int load_percent,
                    const Decide& recorded, const std::function<void(int percent)>& progress = {});
 // How many of the arrivals come before the load is over `load_percent`.
-size_t arrivals_within(const Workload& workload, const PlannedRun& planned, int load_percent);
+size_t arrivals_within(const TraceWorkload& workload, const PlannedRun& planned, int load_percent);
 // The mix of the workload's own pods, that FGD measures against.
-scheduler::core::TypicalMix typical_mix(const Workload& workload, scheduler::core::Interner& names);
+scheduler::core::TypicalMix typical_mix(const TraceWorkload& workload,
+                                        scheduler::core::Interner& names);
 
 base::Result<ReplayReport> run_replay(const ReplayOptions& options, const ReplayHooks& hooks);
 

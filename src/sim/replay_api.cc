@@ -36,7 +36,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
     int64_t milli = 0;
   };
 
-  Driver(const Workload& workload, const PlannedRun& planned, size_t count, kube::Client& client,
+  Driver(const TraceWorkload& workload, const PlannedRun& planned, size_t count, kube::Client& client,
          const base::Clock& clock, std::function<void(int)> progress)
       : workload_(workload), planned_(planned), outcomes_(count), client_(client), clock_(clock),
         progress_(std::move(progress)) {}
@@ -106,7 +106,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
     promise_.set_value(std::move(status));
   }
 
-  const Workload& workload_;
+  const TraceWorkload& workload_;
   const PlannedRun& planned_;
   std::vector<Outcome> outcomes_;
   kube::Client& client_;
@@ -167,7 +167,7 @@ void wait_for_nodes(const ApiReplayParts& parts, scheduler::Scheduler& scheduler
 
 }  // namespace
 
-Fleet fleet_of(const Workload& workload, const std::vector<uint32_t>& ranks) {
+Fleet fleet_of(const TraceWorkload& workload, const std::vector<uint32_t>& ranks) {
   Fleet fleet;
   fleet.name = workload.name;
   fleet.nodes.resize(workload.nodes.size());
@@ -218,7 +218,7 @@ Value pod_of(const TracePod& pod, size_t arrival) {
                                                                         {"limits", std::move(limits)}})}})})}})}});
 }
 
-base::Result<ApiReplayResult> run_through_api(const Workload& workload, const PlannedRun& planned,
+base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload, const PlannedRun& planned,
                                               int load_percent, const ApiReplayParts& parts,
                                               std::function<void(int percent)> progress) {
   base::Random random(planned.arrivals.seed);

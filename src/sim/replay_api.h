@@ -36,12 +36,12 @@ struct ApiReplayResult {
   size_t waiting = 0;
 };
 
-base::Result<ApiReplayResult> run_through_api(const Workload& workload, const PlannedRun& planned,
+base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload, const PlannedRun& planned,
                                               int load_percent, const ApiReplayParts& parts,
                                               std::function<void(int percent)> progress = {});
 
 // The trace's nodes as a fleet, named by rank.
-Fleet fleet_of(const Workload& workload, const std::vector<uint32_t>& ranks);
+Fleet fleet_of(const TraceWorkload& workload, const std::vector<uint32_t>& ranks);
 // One arrival as a Pod object named "p<n>".
 json::Value pod_of(const TracePod& pod, size_t arrival);
 

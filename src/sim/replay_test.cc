@@ -16,8 +16,8 @@ namespace {
 
 using scheduler::core::Policy;
 
-Workload two_nodes() {
-  Workload workload;
+TraceWorkload two_nodes() {
+  TraceWorkload workload;
   workload.name = "small";
   workload.nodes = {{"a", 8'000, 10'000, 2, "X"}, {"b", 8'000, 10'000, 2, "Y"}};
   workload.pods = {{"p0", 1'000, 1'000, 1, 1000, {}},
@@ -29,7 +29,7 @@ Workload two_nodes() {
 }
 
 TEST(Replay, CountsLoadAllocationAndFailures) {
-  Workload workload = two_nodes();
+  TraceWorkload workload = two_nodes();
   ReplayRun run = run_one(workload, {Policy::kBestFit, workload.arrivals[0]}, 200);
   // p0 -> a, p1 -> b, p2 fails, p3 and p3 share the GPU left on one node, p3 takes the last.
   EXPECT_EQ(run.failed, 1);
@@ -43,14 +43,14 @@ TEST(Replay, CountsLoadAllocationAndFailures) {
 }
 
 TEST(Replay, StopsAtTheLoadAsked) {
-  Workload workload = two_nodes();
+  TraceWorkload workload = two_nodes();
   ReplayRun run = run_one(workload, {Policy::kFgd, workload.arrivals[0]}, 100);
   EXPECT_EQ(run.load.back(), 100);
   EXPECT_EQ(run.arrived, 3);
 }
 
 TEST(Replay, TheRankOfNodesBreaksTies) {
-  Workload workload = two_nodes();
+  TraceWorkload workload = two_nodes();
   workload.pods = {{"p0", 1'000, 1'000, 1, 1000, {}}};
   Arrivals arrivals{1, {0}, {1, 0}};
   ReplayRun forward = run_one(workload, {Policy::kFgd, arrivals}, 100);
@@ -61,7 +61,7 @@ TEST(Replay, TheRankOfNodesBreaksTies) {
 }
 
 TEST(Replay, TheSameSeedGivesTheSameRunForEveryPolicy) {
-  Workload workload = synthetic_workload(60, 3);
+  TraceWorkload workload = synthetic_workload(60, 3);
   for (Policy policy : scheduler::core::all_policies()) {
     PlannedRun planned{policy, generate_arrivals(workload.nodes, workload.pods, 5, 130)};
     ReplayRun one = run_one(workload, planned, 130);
@@ -75,7 +75,7 @@ TEST(Replay, TheSameSeedGivesTheSameRunForEveryPolicy) {
 }
 
 TEST(Replay, OptionsThatMakeNoSenseAreRefused) {
-  Workload workload = two_nodes();
+  TraceWorkload workload = two_nodes();
   ReplayOptions options;
   options.seeds = {8};
   EXPECT_EQ(plan_runs(workload, options).error().message,

@@ -350,9 +350,10 @@ base::Result<std::vector<Arrivals>> parse_arrivals(std::string_view text, std::s
   return all;
 }
 
-base::Result<Workload> read_workload(const std::string& nodes_path, const std::string& pods_path,
-                                     const std::string& arrivals_path) {
-  Workload workload;
+base::Result<TraceWorkload> read_workload(const std::string& nodes_path,
+                                          const std::string& pods_path,
+                                          const std::string& arrivals_path) {
+  TraceWorkload workload;
   TS_TRY(std::string nodes, base::read_file(nodes_path, kTraceBytesMax));
   TS_TRY(workload.nodes, parse_trace_nodes(nodes, nodes_path));
   TS_TRY(std::string pods, base::read_file(pods_path, kTraceBytesMax));

@@ -51,7 +51,7 @@ struct Arrivals {
 };
 
 // One trace: nodes and pods sorted by name.
-struct Workload {
+struct TraceWorkload {
   std::string name;
   std::vector<TraceNode> nodes;
   std::vector<TracePod> pods;
@@ -65,8 +65,9 @@ base::Result<std::vector<TracePod>> parse_trace_pods(std::string_view text, std:
 base::Result<std::vector<Arrivals>> parse_arrivals(std::string_view text, std::string_view file,
                                                    size_t pods, size_t nodes);
 // Reads the files; `arrivals_path` may be empty. The workload is named after the pod file.
-base::Result<Workload> read_workload(const std::string& nodes_path, const std::string& pods_path,
-                                     const std::string& arrivals_path);
+base::Result<TraceWorkload> read_workload(const std::string& nodes_path,
+                                          const std::string& pods_path,
+                                          const std::string& arrivals_path);
 
 int64_t gpu_milli_total(const std::vector<TraceNode>& nodes);
 

@@ -86,9 +86,9 @@ std::span<const PublishedShape> published_shapes() {
   return kShapes;
 }
 
-Workload synthetic_workload(int node_count, uint64_t seed) {
+TraceWorkload synthetic_workload(int node_count, uint64_t seed) {
   base::Random random(seed);
-  Workload workload;
+  TraceWorkload workload;
   workload.name = "synthetic";
   for (int n = 0; n < node_count; ++n) {
     // The commonest kind first, so that a handful of nodes has the 8-GPU ones.

@@ -26,6 +26,6 @@ std::span<const PublishedShape> published_shapes();
 
 // `node_count` nodes in the published proportions and pods that together ask for about all of their
 // GPUs. The same seed gives the same workload.
-Workload synthetic_workload(int node_count, uint64_t seed);
+TraceWorkload synthetic_workload(int node_count, uint64_t seed);
 
 }  // namespace tessera::sim

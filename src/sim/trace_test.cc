@@ -147,7 +147,7 @@ TEST(Arrivals, AMissingFileIsNamed) {
 }
 
 TEST(GeneratedArrivals, ReachTheLoadAndHoldEveryPodOnce) {
-  Workload workload = synthetic_workload(40, 1);
+  TraceWorkload workload = synthetic_workload(40, 1);
   Arrivals arrivals = generate_arrivals(workload.nodes, workload.pods, 42, 130);
   int64_t asked = 0;
   for (uint32_t pod : arrivals.pods)
@@ -164,7 +164,7 @@ TEST(GeneratedArrivals, ReachTheLoadAndHoldEveryPodOnce) {
 }
 
 TEST(GeneratedArrivals, AnOverfullListIsCut) {
-  Workload workload = synthetic_workload(40, 1);
+  TraceWorkload workload = synthetic_workload(40, 1);
   Arrivals arrivals = generate_arrivals(workload.nodes, workload.pods, 42, 50);
   EXPECT_LT(arrivals.pods.size(), workload.pods.size());
 }
@@ -180,7 +180,7 @@ TEST(SyntheticWorkload, FollowsThePublishedDistribution) {
   for (const PublishedShape& shape : published_shapes()) pods += shape.pods;
   EXPECT_EQ(pods, 8152);
   EXPECT_EQ(published_shapes().size(), 91U);
-  Workload workload = synthetic_workload(300, 9);
+  TraceWorkload workload = synthetic_workload(300, 9);
   auto shares = std::count_if(workload.pods.begin(), workload.pods.end(), [](const TracePod& pod) {
     return pod.gpus == 1 && pod.gpu_milli < 1000;
   });

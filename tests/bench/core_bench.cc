@@ -147,7 +147,7 @@ void verdict(benchmark::State& state) {
 }
 
 void replay_synthetic(benchmark::State& state) {
-  sim::Workload workload = sim::synthetic_workload(400, 7);
+  sim::TraceWorkload workload = sim::synthetic_workload(400, 7);
   sim::PlannedRun run{core::Policy::kFgd,
                       sim::generate_arrivals(workload.nodes, workload.pods, 42, 130)};
   for (auto _ : state) benchmark::DoNotOptimize(sim::run_one(workload, run, 130));

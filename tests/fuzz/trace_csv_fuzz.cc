@@ -27,7 +27,7 @@ void check_pods(std::string_view text) {
     return;
   }
   if (pods->size() > 50) return;
-  sim::Workload workload;
+  sim::TraceWorkload workload;
   workload.nodes = {{"a", 8'000, 64'000, 2, "X"}, {"b", 4'000, 64'000, 1, "Y"}};
   workload.pods = std::move(*pods);
   sim::PlannedRun planned{scheduler::core::Policy::kFgd,
