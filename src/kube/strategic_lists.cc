@@ -1,6 +1,7 @@
 #include "kube/strategic_lists.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -123,16 +124,19 @@ Result<Value> in_order(const Value& merged, const Value& order, const Value& ser
     Value value;
     int64_t wanted;
     int64_t had;
+    size_t place;
   };
   std::vector<Item> named;
   std::vector<Item> others;
   for (const Value& value : merged.items()) {
     if (!key.empty() && !value.contains(key)) return no_merge_key(value, key);
     const int64_t place = wanted.find_element(value);
-    (place >= 0 ? named : others).push_back({value, place, had.find_element(value)});
+    (place >= 0 ? named : others).push_back({value, place, had.find_element(value), named.size()});
   }
-  std::stable_sort(named.begin(), named.end(),
-                   [](const Item& a, const Item& b) { return a.wanted < b.wanted; });
+  // Of elements that are the same, the order stays.
+  std::sort(named.begin(), named.end(), [](const Item& x, const Item& y) {
+    return std::tie(x.wanted, x.place) < std::tie(y.wanted, y.place);
+  });
   Value out = Value::array();
   out.reserve(merged.size());
   auto other = others.begin();
