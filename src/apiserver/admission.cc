@@ -64,12 +64,12 @@ base::Status add_priority(const Core& core, std::string_view pod, Value& spec) {
   const std::string name = spec["priorityClassName"].str();
   Store::Found priority_class;
   if (core.priority_classes != nullptr) {
-    priority_class = name.empty() ? default_class(core)
-                                  : core.store->latest(core.priority_classes, name);
+    priority_class =
+        name.empty() ? default_class(core) : core.store->latest(core.priority_classes, name);
   }
   if (!name.empty() && !priority_class) {
-    return base::error(forbidden(
-        *core.pods, pod, fmt::format("no PriorityClass with name {} was found", name)));
+    return base::error(
+        forbidden(*core.pods, pod, fmt::format("no PriorityClass with name {} was found", name)));
   }
   const int64_t value = priority_class ? priority_class.object["value"].as_int() : 0;
   if (spec.contains("priority") && spec["priority"].as_int() != value) {
@@ -140,9 +140,9 @@ base::Status admit_priority_class(Core& core, const Value& priority_class) {
   const Value& name = priority_class["metadata"]["name"];
   if (priority_class["value"].as_int() > kUserPriorityMax &&
       !name.as_string().starts_with("system-")) {
-    return base::error(forbidden(*core.priority_classes, name.as_string(),
-                                 fmt::format("maximum allowed value of a user defined priority is {}",
-                                             kUserPriorityMax)));
+    return base::error(forbidden(
+        *core.priority_classes, name.as_string(),
+        fmt::format("maximum allowed value of a user defined priority is {}", kUserPriorityMax)));
   }
   return {};
 }
@@ -161,10 +161,11 @@ std::vector<std::pair<const Kind*, Value>> initial_objects(const Core& core) {
       Value object = initial_object(*core.priority_classes, "", name);
       object.set("value", value);
       object.set("preemptionPolicy", "PreemptLowerPriority");
-      object.set("description",
-                 name == "system-node-critical"
-                     ? "For pods that a node cannot do without: the highest priority"
-                     : "For pods that the cluster cannot do without, which may move to another node");
+      object.set(
+          "description",
+          name == "system-node-critical"
+              ? "For pods that a node cannot do without: the highest priority"
+              : "For pods that the cluster cannot do without, which may move to another node");
       out.emplace_back(core.priority_classes, std::move(object));
     }
   }
@@ -175,10 +176,9 @@ std::vector<std::pair<const Kind*, Value>> initial_objects(const Core& core) {
     Value& spec = service.ref("spec");
     spec.set("clusterIP", "10.96.0.1");
     spec.set("type", "ClusterIP");
-    spec.set("ports", Value::array({Value::object({{"name", "https"},
-                                                   {"port", 443},
-                                                   {"protocol", "TCP"},
-                                                   {"targetPort", 6443}})}));
+    spec.set("ports",
+             Value::array({Value::object(
+                 {{"name", "https"}, {"port", 443}, {"protocol", "TCP"}, {"targetPort", 6443}})}));
     out.emplace_back(core.services, std::move(service));
   }
   return out;

@@ -13,9 +13,8 @@ constexpr base::Duration kPeriodMax = base::seconds(60);
 // When something was last said of the event.
 base::Time last_seen(const Value& event) {
   base::Time latest{0};
-  for (const Value* text :
-       {&event["metadata"]["creationTimestamp"], &event["lastTimestamp"], &event["eventTime"],
-        &event.get("series", "lastObservedTime")}) {
+  for (const Value* text : {&event["metadata"]["creationTimestamp"], &event["lastTimestamp"],
+                            &event["eventTime"], &event.get("series", "lastObservedTime")}) {
     if (text->as_string().empty()) continue;
     if (const auto time = base::parse_rfc3339(text->as_string())) latest = std::max(latest, *time);
   }
@@ -32,8 +31,7 @@ void EventExpiry::on_change(const Store::Change& change) {
 void EventExpiry::arm() {
   const auto core = core_.lock();
   if (!core || core->events == nullptr || std::exchange(armed_, true)) return;
-  const base::Duration period =
-      std::clamp(core->options.event_ttl, base::millis(100), kPeriodMax);
+  const base::Duration period = std::clamp(core->options.event_ttl, base::millis(100), kPeriodMax);
   core->options.executor->post_after(period, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->sweep();
   });
@@ -53,11 +51,13 @@ void EventExpiry::sweep() {
     call->done = [](const ApiReply&) {};
     const std::string key = store_key(*core->events, event);
     run_update(*core, call,
-               {key, key,
+               {key,
+                key,
                 [limit](const Value& current) -> base::Result<Value> {
                   return last_seen(current) > limit ? current : Value();
                 },
-                200, {}});
+                200,
+                {}});
   }
   arm();
 }

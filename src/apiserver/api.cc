@@ -75,19 +75,26 @@ void dispatch(Core& core, const CallPtr& call) {
   if (sub == "eviction" && verb == Verb::kCreate) return do_eviction(core, call);
   const bool edits = verb == Verb::kUpdate || verb == Verb::kPatch;
   if (sub == "scale" && (verb == Verb::kGet || edits)) return do_scale(core, call);
-  const bool half = sub == "status" || sub == "ephemeralcontainers" || sub == "resize" ||
-                    sub == "finalize";
+  const bool half =
+      sub == "status" || sub == "ephemeralcontainers" || sub == "resize" || sub == "finalize";
   if (!sub.empty() && !(half && (verb == Verb::kGet || edits))) {
     return fail(core, call, method_not_allowed());
   }
   switch (verb) {
-    case Verb::kGet: return do_get(core, call);
-    case Verb::kList: return do_list(core, call);
-    case Verb::kCreate: return do_create(core, call);
-    case Verb::kUpdate: return do_update(core, call);
-    case Verb::kPatch: return do_patch(core, call);
-    case Verb::kDelete: return do_delete(core, call);
-    case Verb::kDeleteCollection: return do_delete_collection(core, call);
+    case Verb::kGet:
+      return do_get(core, call);
+    case Verb::kList:
+      return do_list(core, call);
+    case Verb::kCreate:
+      return do_create(core, call);
+    case Verb::kUpdate:
+      return do_update(core, call);
+    case Verb::kPatch:
+      return do_patch(core, call);
+    case Verb::kDelete:
+      return do_delete(core, call);
+    case Verb::kDeleteCollection:
+      return do_delete_collection(core, call);
   }
 }
 
@@ -240,8 +247,8 @@ void Api::call(const Caller& caller, kube::Request request, std::function<void(A
 }
 
 base::Result<std::unique_ptr<base::Subscription>> Api::watch(
-    const Caller& /*caller*/, kube::Request request,
-    std::function<void(kube::WatchEvent)> on_event, std::function<void(base::Status)> on_close) {
+    const Caller& /*caller*/, kube::Request request, std::function<void(kube::WatchEvent)> on_event,
+    std::function<void(base::Status)> on_close) {
   const Core& core = *impl_->core;
   TS_TRY(WatchHub::Wanted wanted, read_watch(core, request));
   TS_TRY_STATUS(check_start(core, wanted));

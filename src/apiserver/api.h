@@ -40,7 +40,7 @@ struct ApiReply {
 class Api {
  public:
   struct Options {
-    std::string data_dir;       // SQLite store in it; empty: memory only
+    std::string data_dir;  // SQLite store in it; empty: memory only
     const base::Clock* clock = nullptr;
     base::Executor* executor = nullptr;  // commits, replies, watch events, timers
     base::Random random{1};
@@ -58,8 +58,7 @@ class Api {
   // Errors at once: a bad selector, or a resourceVersion too old (kExpired). After that events come until the
   // subscription is dropped or on_close runs (history overrun: kExpired).
   base::Result<std::unique_ptr<base::Subscription>> watch(
-      const Caller& caller, kube::Request request,
-      std::function<void(kube::WatchEvent)> on_event,
+      const Caller& caller, kube::Request request, std::function<void(kube::WatchEvent)> on_event,
       std::function<void(base::Status)> on_close);
 
   const Kinds& kinds() const;

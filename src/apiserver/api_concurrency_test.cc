@@ -139,8 +139,8 @@ TEST(ApiConcurrency, Watches_come_and_go_under_load) {
     watching.post([&] {
       auto request = TestApi::request(kube::Verb::kList, "configmaps", "default");
       auto held = std::make_shared<std::unique_ptr<base::Subscription>>();
-      *held = watcher.watch(
-          request, [&](const WatchEvent&) { ++events; }, [](const base::Status&) {});
+      *held =
+          watcher.watch(request, [&](const WatchEvent&) { ++events; }, [](const base::Status&) {});
       watching.post([&, held] {
         held->reset();
         left.hit();

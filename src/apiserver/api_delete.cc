@@ -66,10 +66,10 @@ base::Status check_preconditions(const Kind& kind, const DeleteOptions& options,
   const Value& meta = current["metadata"];
   const std::string_view name = meta["name"].as_string();
   if (!options.uid.empty() && options.uid != meta["uid"].as_string()) {
-    return base::error(conflict(
-        kind, name,
-        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                    options.uid, meta["uid"].as_string())));
+    return base::error(
+        conflict(kind, name,
+                 fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                             options.uid, meta["uid"].as_string())));
   }
   if (!options.resource_version.empty() &&
       options.resource_version != meta["resourceVersion"].as_string()) {

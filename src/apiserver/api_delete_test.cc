@@ -21,18 +21,18 @@ TEST(ApiDelete, Answers_a_status_with_the_uid) {
   ASSERT_TRUE(status);
   EXPECT_EQ((*status)["status"].as_string(), "Success");
   EXPECT_EQ((*status)["details"]["uid"], (*made)["metadata"]["uid"]);
-  EXPECT_EQ(api.remove("configmaps", "default", "a").error().message,
-            "configmaps \"a\" not found");
+  EXPECT_EQ(api.remove("configmaps", "default", "a").error().message, "configmaps \"a\" not found");
 }
 
 TEST(ApiDelete, Holds_preconditions) {
   TestApi api;
   ASSERT_TRUE(api.create("configmaps", TestApi::config_map("a", "1")));
-  EXPECT_EQ(api.remove("configmaps", "default", "a", R"({"preconditions":{"uid":"x"}})")
-                .error().code,
-            Code::kConflict);
+  EXPECT_EQ(
+      api.remove("configmaps", "default", "a", R"({"preconditions":{"uid":"x"}})").error().code,
+      Code::kConflict);
   EXPECT_EQ(api.remove("configmaps", "default", "a", R"({"preconditions":{"resourceVersion":"1"}})")
-                .error().code,
+                .error()
+                .code,
             Code::kConflict);
   EXPECT_TRUE(api.get("configmaps", "default", "a"));
 }
@@ -48,9 +48,9 @@ TEST(ApiDelete, Finalizers_keep_the_object_until_they_are_gone) {
   const uint64_t revision = api->revision();
   ASSERT_TRUE(api.remove("configmaps", "default", "a"));  // again: nothing changes
   EXPECT_EQ(api->revision(), revision);
-  EXPECT_EQ(api.patch("configmaps", "default", "a", with_finalizer("example.com/more"))
-                .error().code,
-            Code::kInvalid);
+  EXPECT_EQ(
+      api.patch("configmaps", "default", "a", with_finalizer("example.com/more")).error().code,
+      Code::kInvalid);
   ASSERT_TRUE(api.patch("configmaps", "default", "a", R"({"metadata":{"finalizers":null}})"));
   EXPECT_EQ(api.get("configmaps", "default", "a").error().code, Code::kNotFound);
 }
@@ -67,9 +67,9 @@ TEST(ApiDelete, Propagation_is_left_to_the_garbage_collector_by_finalizers) {
     ASSERT_TRUE(left);
     EXPECT_EQ((*left)["metadata"]["finalizers"].at(0).as_string(), finalizer);
   }
-  EXPECT_EQ(api.remove("configmaps", "default", "f", R"({"propagationPolicy":"Sideways"})")
-                .error().code,
-            Code::kInvalid);
+  EXPECT_EQ(
+      api.remove("configmaps", "default", "f", R"({"propagationPolicy":"Sideways"})").error().code,
+      Code::kInvalid);
 }
 
 TEST(ApiDelete, Pods_on_a_node_end_in_two_steps) {

@@ -17,15 +17,15 @@ Error not_found(const Kind& kind, std::string_view name) {
 }
 
 Error already_exists(const Kind& kind, std::string_view name) {
-  return {Code::kAlreadyExists, fmt::format("{} \"{}\" already exists", resource_name(kind), name),
-          {}};
+  return {
+      Code::kAlreadyExists, fmt::format("{} \"{}\" already exists", resource_name(kind), name), {}};
 }
 
 Error conflict(const Kind& kind, std::string_view name, std::string_view why) {
-  return {Code::kConflict,
-          fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", resource_name(kind), name,
-                      why),
-          {}};
+  return {
+      Code::kConflict,
+      fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", resource_name(kind), name, why),
+      {}};
 }
 
 Error modified(const Kind& kind, std::string_view name) {
@@ -59,7 +59,8 @@ Error bad_request(std::string message) {
 }
 
 Error method_not_allowed() {
-  return {Code::kMethodNotAllowed, "the server does not allow this method on the requested resource",
+  return {Code::kMethodNotAllowed,
+          "the server does not allow this method on the requested resource",
           {}};
 }
 

@@ -14,15 +14,15 @@ base::Status check_body(const Value& body, std::string_view version, std::string
   const std::string_view said_kind = body["kind"].as_string();
   const bool version_ok = said_version.empty() || said_version == version;
   if (body.is_object() && version_ok && (said_kind.empty() || said_kind == kind)) return {};
-  return base::error(bad_request(
-      fmt::format("the object provided is unrecognized (must be of type {})", kind)));
+  return base::error(
+      bad_request(fmt::format("the object provided is unrecognized (must be of type {})", kind)));
 }
 
 base::Error not_bound(const kube::Request& request, std::string_view why) {
-  return {base::Code::kConflict,
-          fmt::format("Operation cannot be fulfilled on pods/binding \"{}\": {}", request.name,
-                      why),
-          {}};
+  return {
+      base::Code::kConflict,
+      fmt::format("Operation cannot be fulfilled on pods/binding \"{}\": {}", request.name, why),
+      {}};
 }
 
 // The condition of that type, made where it is missing; the transition time moves when the status changes.
@@ -47,14 +47,13 @@ base::Status check_bindable(const kube::Request& request, const Value& pod) {
   const Value& meta = pod["metadata"];
   if (!uid.as_string().empty() && !(uid == meta["uid"])) {
     return base::error(not_bound(
-        request,
-        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                    uid.as_string(), meta["uid"].as_string())));
+        request, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                             uid.as_string(), meta["uid"].as_string())));
   }
   if (meta.contains("deletionTimestamp")) {
     return base::error(not_bound(
-        request, fmt::format("pod {} is being deleted, cannot be assigned to a host",
-                             request.name)));
+        request,
+        fmt::format("pod {} is being deleted, cannot be assigned to a host", request.name)));
   }
   const std::string_view node = pod["spec"]["nodeName"].as_string();
   if (!node.empty()) {

@@ -41,9 +41,8 @@ TEST(ApiPods, Eviction_ends_the_pod_with_grace) {
   TestApi api;
   ASSERT_TRUE(api.create("pods", TestApi::pod("x")));
   ASSERT_TRUE(api.bind("default", "x", "n1"));
-  auto request = TestApi::request(
-      kube::Verb::kCreate, "pods", "default", "x",
-      TestApi::parse(R"({"apiVersion":"policy/v1","kind":"Eviction",
+  auto request = TestApi::request(kube::Verb::kCreate, "pods", "default", "x",
+                                  TestApi::parse(R"({"apiVersion":"policy/v1","kind":"Eviction",
         "metadata":{"name":"x","namespace":"default"},"deleteOptions":{"gracePeriodSeconds":7}})"));
   request.subresource = "eviction";
   const auto evicted = api.reply(request);
@@ -100,8 +99,7 @@ TEST(ApiAdmission, A_new_cluster_has_what_every_cluster_has) {
   for (const char* name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     EXPECT_TRUE(api.get("namespaces", "", name)) << name;
   }
-  const auto critical =
-      api.get("priorityclasses.scheduling.k8s.io", "", "system-node-critical");
+  const auto critical = api.get("priorityclasses.scheduling.k8s.io", "", "system-node-critical");
   ASSERT_TRUE(critical);
   EXPECT_EQ((*critical)["value"].as_int(), 2000001000);
   const auto service = api.get("services", "default", "kubernetes");

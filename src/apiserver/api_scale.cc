@@ -31,8 +31,7 @@ Value scale_of(const Value& object) {
 
 base::Result<Value> scaled(Core& core, Call& call, const Value& current, const Value& scale) {
   if (!scale.is_object() || (scale.contains("kind") && scale["kind"].as_string() != "Scale")) {
-    return base::error(
-        bad_request("the object provided is unrecognized (must be of type Scale)"));
+    return base::error(bad_request("the object provided is unrecognized (must be of type Scale)"));
   }
   const Value& replicas = scale["spec"]["replicas"];
   if (!replicas.is_null() && !replicas.is_int()) {

@@ -81,8 +81,8 @@ bool read_flag(const kube::Request& request, std::string_view option) {
 }
 
 std::string ContinueToken::text() const {
-  const json::Value token = json::Value::object(
-      {{"rv", revision}, {"start", last_key}, {"v", "meta.k8s.io/v1"}});
+  const json::Value token =
+      json::Value::object({{"rv", revision}, {"start", last_key}, {"v", "meta.k8s.io/v1"}});
   return to_base64url(token.dump());
 }
 

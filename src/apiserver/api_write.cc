@@ -56,7 +56,8 @@ base::Result<Value> apply_patch(const Kind& kind, const kube::Request& request,
   auto result = patched(kind, request, target);
   if (result || result.error().code != Code::kInvalid) return result;
   base::Error error = std::move(result).error();
-  error.message = "the server rejected our request due to an error in our request: " + error.message;
+  error.message =
+      "the server rejected our request due to an error in our request: " + error.message;
   return base::error(std::move(error));
 }
 
@@ -88,8 +89,8 @@ void do_update(Core& core, const CallPtr& call) {
   update.name = call->request.name;
   update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
     TS_TRY(Value object, decode_body(*call, call->request.body, current));
-    TS_TRY(object, prepare_update(core, *call, std::move(object), current,
-                                  call->request.subresource));
+    TS_TRY(object,
+           prepare_update(core, *call, std::move(object), current, call->request.subresource));
     return may_go(object) ? Value() : object;
   };
   run_update(core, call, update);
@@ -102,8 +103,8 @@ void do_patch(Core& core, const CallPtr& call) {
   update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
     TS_TRY(Value object, apply_patch(*call->kind, call->request, current));
     TS_TRY(object, decode_body(*call, object, current));
-    TS_TRY(object, prepare_update(core, *call, std::move(object), current,
-                                  call->request.subresource));
+    TS_TRY(object,
+           prepare_update(core, *call, std::move(object), current, call->request.subresource));
     return may_go(object) ? Value() : object;
   };
   run_update(core, call, update);

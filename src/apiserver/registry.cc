@@ -28,8 +28,7 @@ base::Status fill_meta(Core& core, const Call& call, Value& object) {
   TS_TRY_STATUS(check_namespace(call, object));
   Value& meta = object.ref("metadata");
   if (!meta["resourceVersion"].as_string().empty()) {
-    return base::error(
-        bad_request("resourceVersion should not be set on objects to be created"));
+    return base::error(bad_request("resourceVersion should not be set on objects to be created"));
   }
   for (const char* field : {"resourceVersion", "selfLink", "managedFields", "deletionTimestamp",
                             "deletionGracePeriodSeconds", "generation"}) {
@@ -62,10 +61,10 @@ base::Status check_preconditions(const Kind& kind, const Value& object, const Va
   }
   const std::string_view uid = meta["uid"].as_string();
   if (uid.empty() || uid == old["uid"].as_string()) return {};
-  return base::error(conflict(
-      kind, name,
-      fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
-                  old["uid"].as_string())));
+  return base::error(
+      conflict(kind, name,
+               fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                           uid, old["uid"].as_string())));
 }
 
 // Through /finalize only the finalizers of a namespace's spec change; elsewhere they stay.

@@ -74,9 +74,8 @@ base::Result<Value> decode_body(Call& call, const Value& body, const Value& befo
   Value object = body;
   std::vector<std::string> unknown;
   if (kind.schema != nullptr) {
-    auto normal = before.is_null()
-                      ? kube::normalize(*kind.schema, object, &unknown)
-                      : normalize_changed(kind, std::move(object), before, &unknown);
+    auto normal = before.is_null() ? kube::normalize(*kind.schema, object, &unknown)
+                                   : normalize_changed(kind, std::move(object), before, &unknown);
     if (!normal) return base::error(bad_request(handled_as(kind, normal.error().message)));
     object = std::move(*normal);
   }

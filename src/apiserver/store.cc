@@ -48,7 +48,10 @@ std::string resource_name(const Kind& kind) {
 }
 
 Store::Store(base::Executor& executor, std::unique_ptr<RowLog> log, size_t history_max)
-    : executor_(executor), log_(std::move(log)), logged_(log_ != nullptr), history_max_(history_max) {}
+    : executor_(executor),
+      log_(std::move(log)),
+      logged_(log_ != nullptr),
+      history_max_(history_max) {}
 
 base::Status Store::restore(const Kinds& kinds, std::vector<StoredRow> rows, uint64_t revision) {
   std::unordered_map<std::string, const Kind*> by_resource;
@@ -145,8 +148,12 @@ Store::Outcome Store::commit(Write& write) {
   pending.done = std::move(write.done);
   if (logged_) {
     const json::Value& meta = (write.object.is_null() ? entry.object : write.object)["metadata"];
-    pending.row = {entry.row, resource_name(*write.kind), meta["namespace"].str(),
-                   meta["name"].str(), revision, std::move(text)};
+    pending.row = {entry.row,
+                   resource_name(*write.kind),
+                   meta["namespace"].str(),
+                   meta["name"].str(),
+                   revision,
+                   std::move(text)};
   }
   history_.push_back(pending.change);
   if (write.object.is_null()) {
@@ -218,8 +225,7 @@ void Store::take_back(std::vector<Pending>& batch) {
 
 void Store::put_back(const Change& change) {
   Table& rows = table(change.kind);
-  const std::string key =
-      store_key(*change.kind, change.object());
+  const std::string key = store_key(*change.kind, change.object());
   if (change.before.is_null()) {
     rows.objects.erase(key);
     return;

@@ -78,15 +78,15 @@ class Store : public std::enable_shared_from_this<Store> {
   struct Page {
     std::vector<json::Value> items;
     uint64_t revision = 0;
-    std::string last_key;    // of the last item
-    int64_t remaining = 0;   // items after it
+    std::string last_key;   // of the last item
+    int64_t remaining = 0;  // items after it
   };
 
   struct Range {
-    std::string prefix;      // "ns/", or empty for all
-    std::string after;       // start behind this key
-    size_t limit = 0;        // 0: all
-    uint64_t revision = 0;   // 0: the newest durable
+    std::string prefix;                              // "ns/", or empty for all
+    std::string after;                               // start behind this key
+    size_t limit = 0;                                // 0: all
+    uint64_t revision = 0;                           // 0: the newest durable
     std::function<bool(const json::Value&)> filter;  // pure; runs under the lock
     bool count_rest = false;
   };

@@ -118,8 +118,9 @@ TEST(Store, Closing_writes_what_is_pending) {
 
 // The folder as a crash at this moment would leave it.
 std::string crash_copy(const std::string& from, const base::TempDir& to) {
-  std::filesystem::copy(from, to.path(), std::filesystem::copy_options::recursive |
-                                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy(
+      from, to.path(),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
   return to.path();
 }
 
@@ -170,8 +171,8 @@ TEST(Durability, The_revision_and_all_objects_outlive_a_clean_stop) {
   // Nothing older is kept: watches from before are told so.
   auto request = TestApi::request(kube::Verb::kList, "pods", "");
   request.query = {{"resourceVersion", std::to_string(revision - 1)}};
-  const auto watch = api->watch(system_caller("test"), request, [](const kube::WatchEvent&) {},
-                                [](const base::Status&) {});
+  const auto watch = api->watch(
+      system_caller("test"), request, [](const kube::WatchEvent&) {}, [](const base::Status&) {});
   ASSERT_FALSE(watch);
   EXPECT_EQ(watch.error().code, Code::kExpired);
 }
@@ -207,8 +208,8 @@ TEST(Durability, A_damaged_file_is_refused_with_the_mend) {
   {
     TestApi api({.data_dir = dir.path()});
     for (int i = 0; i < 200; ++i) {
-      ASSERT_TRUE(api.create("configmaps", TestApi::config_map("m" + std::to_string(i),
-                                                               std::string(2000, 'x'))));
+      ASSERT_TRUE(api.create("configmaps",
+                             TestApi::config_map("m" + std::to_string(i), std::string(2000, 'x'))));
     }
   }
   const std::string path = dir.path() + "/store.db";

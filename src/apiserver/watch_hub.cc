@@ -70,12 +70,12 @@ void WatchHub::start(const WatcherPtr& watcher) {
   if (!send_start(*watcher, now)) {
     const Wanted& wanted = watcher->wanted;
     const uint64_t floor = store_->oldest();
-    end(watcher, wanted.since < floor
-                     ? base::error(base::Code::kExpired, "too old resource version: {} ({})",
-                                   wanted.since, floor)
-                     : base::error(base::Code::kTimeout,
-                                   "Too large resource version: {}, current: {}", wanted.since,
-                                   now));
+    end(watcher,
+        wanted.since < floor
+            ? base::error(base::Code::kExpired, "too old resource version: {} ({})", wanted.since,
+                          floor)
+            : base::error(base::Code::kTimeout, "Too large resource version: {}, current: {}",
+                          wanted.since, now));
     return;
   }
   enlist(watcher);
@@ -186,8 +186,8 @@ void WatchHub::send_change(Watcher& watcher, const Store::Change& change) {
 
 void WatchHub::send_bookmark(Watcher& watcher, uint64_t revision, bool initial_end) {
   const Kind& kind = *watcher.wanted.kind;
-  json::Value object = json::Value::object({{"apiVersion", kind.api_version()},
-                                            {"kind", kind.kind}});
+  json::Value object =
+      json::Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind}});
   object.ref("metadata", "resourceVersion") = std::to_string(revision);
   object.ref("metadata", "creationTimestamp") = nullptr;
   if (initial_end) object.ref("metadata", "annotations", "k8s.io/initial-events-end") = "true";

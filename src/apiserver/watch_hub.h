@@ -30,8 +30,8 @@ class WatchHub : public std::enable_shared_from_this<WatchHub> {
   struct Wanted {
     const Kind* kind = nullptr;
     Selection selection;
-    uint64_t since = 0;          // changes after this revision; 0: the objects first
-    bool at_least = false;       // `since` only says how fresh the objects must be (sendInitialEvents)
+    uint64_t since = 0;     // changes after this revision; 0: the objects first
+    bool at_least = false;  // `since` only says how fresh the objects must be (sendInitialEvents)
     bool bookmarks = false;
     bool initial_bookmark = false;  // the bookmark that ends the initial events
     base::Duration timeout;         // 0: none

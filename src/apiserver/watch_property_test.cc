@@ -86,10 +86,10 @@ void write_something(TestApi& api, base::Random& random) {
       break;
     }
     case 1:
-      request = TestApi::request(kube::Verb::kPatch, "configmaps", "default", name,
-                                 TestApi::parse(R"({"metadata":{"labels":{"side":")" + side +
-                                                R"("}},"data":{"key":")" +
-                                                std::to_string(random.below(3)) + "\"}}"));
+      request = TestApi::request(
+          kube::Verb::kPatch, "configmaps", "default", name,
+          TestApi::parse(R"({"metadata":{"labels":{"side":")" + side + R"("}},"data":{"key":")" +
+                         std::to_string(random.below(3)) + "\"}}"));
       break;
     default:
       request = TestApi::request(kube::Verb::kDelete, "configmaps", "default", name);
