@@ -1,6 +1,8 @@
 #include "json/parse.h"
 
 #include <boost/json/basic_parser_impl.hpp>
+#include <charconv>
+#include <cmath>
 #include <unordered_map>
 
 namespace tessera::json {
@@ -14,17 +16,43 @@ const Value* shared_key(std::string_view key) {
   // Never destroyed: values made from it may outlive this unit.
   static const auto& table = *new std::unordered_map<std::string_view, Value>([] {
     std::unordered_map<std::string_view, Value> made;
-    for (const char* key_text :
-         {"resourceVersion", "creationTimestamp", "deletionTimestamp", "ownerReferences",
-          "lastTransitionTime", "lastProbeTime", "lastHeartbeatTime", "terminationGracePeriodSeconds",
-          "deletionGracePeriodSeconds", "containerStatuses", "initContainerStatuses",
-          "terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext",
-          "serviceAccountName", "enableServiceLinks", "preemptionPolicy", "initContainers",
-          "observedGeneration", "holderIdentity", "leaseDurationSeconds", "blockOwnerDeletion",
-          "tolerationSeconds", "priorityClassName", "allocatable", "automountServiceAccountToken",
-          "kubernetes.io/hostname", "kubernetes.io/metadata.name", "ephemeral-storage",
-          "app.kubernetes.io/name", "nvidia.com/gpu.product", "tessera.dev/run-for",
-          "tessera.dev/gpu-milli", "kubelet.kubernetes.io", "fieldsType", "managedFields"}) {
+    for (const char* key_text : {"resourceVersion",
+                                 "creationTimestamp",
+                                 "deletionTimestamp",
+                                 "ownerReferences",
+                                 "lastTransitionTime",
+                                 "lastProbeTime",
+                                 "lastHeartbeatTime",
+                                 "terminationGracePeriodSeconds",
+                                 "deletionGracePeriodSeconds",
+                                 "containerStatuses",
+                                 "initContainerStatuses",
+                                 "terminationMessagePath",
+                                 "terminationMessagePolicy",
+                                 "imagePullPolicy",
+                                 "securityContext",
+                                 "serviceAccountName",
+                                 "enableServiceLinks",
+                                 "preemptionPolicy",
+                                 "initContainers",
+                                 "observedGeneration",
+                                 "holderIdentity",
+                                 "leaseDurationSeconds",
+                                 "blockOwnerDeletion",
+                                 "tolerationSeconds",
+                                 "priorityClassName",
+                                 "allocatable",
+                                 "automountServiceAccountToken",
+                                 "kubernetes.io/hostname",
+                                 "kubernetes.io/metadata.name",
+                                 "ephemeral-storage",
+                                 "app.kubernetes.io/name",
+                                 "nvidia.com/gpu.product",
+                                 "tessera.dev/run-for",
+                                 "tessera.dev/gpu-milli",
+                                 "kubelet.kubernetes.io",
+                                 "fieldsType",
+                                 "managedFields"}) {
       made.emplace(key_text, Value::immortal(key_text));
     }
     return made;
@@ -137,17 +165,31 @@ struct Handler {
     text.clear();
     return true;
   }
-  bool on_number_part(string_view, error_code&) { return true; }
+  bool on_number_part(string_view s, error_code&) {
+    text.append(s.data(), s.size());
+    return true;
+  }
   bool on_int64(int64_t i, string_view, error_code&) {
+    text.clear();
     put(Value(i));
     return true;
   }
   bool on_uint64(uint64_t u, string_view, error_code&) {
+    text.clear();
     put(Value(static_cast<double>(u)));
     return true;
   }
-  bool on_double(double d, string_view, error_code&) {
-    put(Value(d));
+  // Boost.JSON's own number may be off by the last bit, so the text is read again.
+  bool on_double(double d, string_view s, error_code& ec) {
+    text.append(s.data(), s.size());
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), d);
+    text.clear();
+    const bool too_small = end.ec == std::errc::result_out_of_range && std::fabs(d) < 1;
+    if (end.ec != std::errc() && !too_small) {
+      ec = boost::json::error::exponent_overflow;
+      return false;
+    }
+    put(Value(too_small ? 0.0 : d));
     return true;
   }
   bool on_bool(bool b, error_code&) {

@@ -1,7 +1,8 @@
 // Reading JSON text into Values, strictly.
 //
 // Errors:  kBadRequest naming line, column and path ("line 3, column 9, at spec.containers[0]: ..."); kTooLarge past
-//          bytes_max. Numbers outside 64-bit integers become doubles, as in Go. Invalid UTF-8 is refused.
+//          bytes_max. Numbers outside 64-bit integers become doubles, as in Go; what no double holds and invalid UTF-8
+//          are refused.
 // Threads: pure.
 // Source:  RFC 8259; k8s.io/apimachinery/pkg/util/json (integers first, then floats).
 #pragma once

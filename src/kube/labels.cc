@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <tuple>
 
 #include "kube/validate_names.h"
 
@@ -456,9 +457,7 @@ std::vector<std::string_view> split_terms(std::string_view text) {
 
 base::Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   FieldSelector out;
-  std::vector<std::string_view> terms = split_terms(text);
-  std::ranges::sort(terms);
-  for (const std::string_view term : terms) {
+  for (const std::string_view term : split_terms(text)) {
     if (term.empty()) continue;
     size_t at = 0;
     while (at < term.size() && term[at] != '=' && !term.substr(at).starts_with("!=")) ++at;
@@ -472,6 +471,8 @@ base::Result<FieldSelector> FieldSelector::parse(std::string_view text) {
     TS_TRY(std::string value, unescaped(rest.substr(width)));
     out.requirements_.push_back({std::string(term.substr(0, at)), equal, std::move(value)});
   }
+  std::ranges::sort(out.requirements_, {},
+                    [](const FieldRequirement& r) { return std::tie(r.field, r.equal, r.value); });
   return out;
 }
 
