@@ -19,11 +19,21 @@ void write_escaped(std::string_view s, std::string& out) {
     out.append(s, clean, i - clean);
     clean = i + 1;
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         out += "\\u00";
         out += kHex[c >> 4];
@@ -47,8 +57,8 @@ void write_double(double d, std::string& out) {
                                  plain ? std::chars_format::fixed : std::chars_format::scientific);
   std::string text(buffer.data(), end.ptr);
   // Go writes e-7 where C++ writes e-07.
-  if (const size_t e = text.find('e'); e != std::string::npos && text.size() == e + 4 &&
-                                       text[e + 1] == '-' && text[e + 2] == '0') {
+  if (const size_t e = text.find('e');
+      e != std::string::npos && text.size() == e + 4 && text[e + 1] == '-' && text[e + 2] == '0') {
     text.erase(e + 2, 1);
   }
   out += text;
@@ -66,18 +76,30 @@ struct Writer {
 
   void write(const Value& v, int depth) {
     switch (v.type()) {
-      case Type::kNull: out += "null"; return;
-      case Type::kBool: out += v.as_bool() ? "true" : "false"; return;
+      case Type::kNull:
+        out += "null";
+        return;
+      case Type::kBool:
+        out += v.as_bool() ? "true" : "false";
+        return;
       case Type::kInt: {
         std::array<char, 24> buffer;
         const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), v.as_int());
         out.append(buffer.data(), end.ptr);
         return;
       }
-      case Type::kDouble: write_double(v.as_double(), out); return;
-      case Type::kString: write_escaped(v.as_string(), out); return;
-      case Type::kArray: write_array(v, depth); return;
-      case Type::kObject: write_object(v, depth); return;
+      case Type::kDouble:
+        write_double(v.as_double(), out);
+        return;
+      case Type::kString:
+        write_escaped(v.as_string(), out);
+        return;
+      case Type::kArray:
+        write_array(v, depth);
+        return;
+      case Type::kObject:
+        write_object(v, depth);
+        return;
     }
   }
 

@@ -124,9 +124,15 @@ void Value::release() noexcept {
   if (node->refs.load(std::memory_order_relaxed) == kImmortal) return;
   if (node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   switch (tag()) {
-    case Tag::kHeap: std::free(node); break;
-    case Tag::kArray: delete static_cast<ArrayNode*>(node); break;
-    default: delete static_cast<ObjectNode*>(node); break;
+    case Tag::kHeap:
+      std::free(node);
+      break;
+    case Tag::kArray:
+      delete static_cast<ArrayNode*>(node);
+      break;
+    default:
+      delete static_cast<ObjectNode*>(node);
+      break;
   }
 }
 
@@ -156,14 +162,21 @@ Value Value::immortal(std::string_view s) {
 
 Type Value::type() const noexcept {
   switch (tag()) {
-    case Tag::kNull: return Type::kNull;
-    case Tag::kBool: return Type::kBool;
-    case Tag::kInt: return Type::kInt;
-    case Tag::kDouble: return Type::kDouble;
+    case Tag::kNull:
+      return Type::kNull;
+    case Tag::kBool:
+      return Type::kBool;
+    case Tag::kInt:
+      return Type::kInt;
+    case Tag::kDouble:
+      return Type::kDouble;
     case Tag::kInline:
-    case Tag::kHeap: return Type::kString;
-    case Tag::kArray: return Type::kArray;
-    case Tag::kObject: return Type::kObject;
+    case Tag::kHeap:
+      return Type::kString;
+    case Tag::kArray:
+      return Type::kArray;
+    case Tag::kObject:
+      return Type::kObject;
   }
   return Type::kNull;
 }
@@ -306,13 +319,20 @@ bool Value::same_node(const Value& other) const noexcept {
 bool operator==(const Value& a, const Value& b) noexcept {
   if (a.type() != b.type()) return a.is_number() && b.is_number() && a.as_double() == b.as_double();
   switch (a.type()) {
-    case Type::kNull: return true;
-    case Type::kBool: return a.as_bool() == b.as_bool();
-    case Type::kInt: return a.as_int() == b.as_int();
-    case Type::kDouble: return a.as_double() == b.as_double();
-    case Type::kString: return a.as_string() == b.as_string();
-    case Type::kArray: return a.same_node(b) || std::ranges::equal(a.items(), b.items());
-    case Type::kObject: break;
+    case Type::kNull:
+      return true;
+    case Type::kBool:
+      return a.as_bool() == b.as_bool();
+    case Type::kInt:
+      return a.as_int() == b.as_int();
+    case Type::kDouble:
+      return a.as_double() == b.as_double();
+    case Type::kString:
+      return a.as_string() == b.as_string();
+    case Type::kArray:
+      return a.same_node(b) || std::ranges::equal(a.items(), b.items());
+    case Type::kObject:
+      break;
   }
   return a.same_node(b) || std::ranges::equal(a.members(), b.members(), [](auto& x, auto& y) {
            return x.key == y.key && x.value == y.value;

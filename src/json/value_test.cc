@@ -20,7 +20,8 @@ TEST(Value, Missing_members_read_as_null) {
 }
 
 TEST(Value, A_change_leaves_copies_alone_and_shares_the_rest) {
-  Value a = Value::object({{"spec", Value::object({{"x", 1}})}, {"meta", Value::object({{"y", 2}})}});
+  Value a =
+      Value::object({{"spec", Value::object({{"x", 1}})}, {"meta", Value::object({{"y", 2}})}});
   Value b = a;
   b.ref("spec", "x") = 5;
   EXPECT_EQ(a.get("spec", "x").as_int(), 1);
@@ -67,10 +68,11 @@ TEST(Parse, Errors_name_the_place) {
     const char* text;
     const char* want;
   };
-  for (const Case& c : {Case{"", "line 1, column 1"}, Case{"{\"a\": [1, 2,]}", "line 1, column 13, at a[2]"},
-                        Case{"{\"a\":1,\n\"a\":2}", "key \"a\" stands twice"},
-                        Case{"{\"x\":{\"a\":1,\"a\":2}}", "key \"x.a\" stands twice"},
-                        Case{"\"\xff\"", "line 1"}, Case{"1 2", "extra"}}) {
+  for (const Case& c :
+       {Case{"", "line 1, column 1"}, Case{"{\"a\": [1, 2,]}", "line 1, column 13, at a[2]"},
+        Case{"{\"a\":1,\n\"a\":2}", "key \"a\" stands twice"},
+        Case{"{\"x\":{\"a\":1,\"a\":2}}", "key \"x.a\" stands twice"}, Case{"\"\xff\"", "line 1"},
+        Case{"1 2", "extra"}}) {
     const auto v = parse(c.text);
     ASSERT_FALSE(v) << c.text;
     EXPECT_NE(v.error().message.find(c.want), std::string::npos) << v.error().message;
