@@ -24,7 +24,7 @@ struct StreamState {
 
 struct Transfer {
   struct HandleFree {
-    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
   };
   struct ListFree {
     void operator()(curl_slist* list) const { curl_slist_free_all(list); }
