@@ -1,5 +1,6 @@
 #include "sim/invariants.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "kube/node.h"
@@ -53,15 +54,16 @@ std::set<std::string> device_ids(const Object& pod) {
 
 }  // namespace
 
-base::Status Invariants::see_version(const Object& object) {
+base::Status Invariants::see_version(std::string_view resource, const kube::WatchEvent& event) {
   uint64_t version = 0;
-  const std::string_view text = object.resource_version();
+  const std::string_view text = event.object.resource_version();
   std::from_chars(text.data(), text.data() + text.size(), version);
-  if (version < newest_) {
-    return error(Code::kInternal, "resource version went back from {} to {} with {}", newest_,
-                 version, object.key());
+  uint64_t& newest = newest_.try_emplace(std::string(resource)).first->second;
+  if (version <= newest && event.type != kube::WatchEvent::Type::kAdded) {
+    return error(Code::kInternal, "resource version of {} went from {} to {} with {}", resource,
+                 newest, version, event.object.key());
   }
-  newest_ = version;
+  newest = std::max(newest, version);
   return {};
 }
 

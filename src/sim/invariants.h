@@ -6,7 +6,7 @@
 //          - requests of unfinished pods on a node stay within its capacity, for every resource;
 //          - a pod never moves: nodeName once set stays;
 //          - nothing new is bound to a node that has been cordoned for a while, nor to a device sick for a while;
-//          - resource versions only grow.
+//          - resource versions of one kind only grow (first sights come in any order).
 // Errors:  kInternal with a sentence naming node, pods and device.
 // Threads: one owner.
 // Source:  docs/design.md, section 9.
@@ -15,6 +15,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/time.h"
@@ -30,7 +31,7 @@ class Invariants {
 
   base::Status see_node(const kube::WatchEvent& event, base::Time now);
   base::Status see_pod(const kube::WatchEvent& event, base::Time now);
-  base::Status see_version(const kube::Object& object);
+  base::Status see_version(std::string_view resource, const kube::WatchEvent& event);
 
   uint64_t bound() const { return bound_; }
   uint64_t finished() const { return finished_; }
@@ -62,7 +63,7 @@ class Invariants {
   base::Duration grace_;
   std::map<std::string, PodFacts> pods_;
   std::map<std::string, NodeFacts> nodes_;
-  uint64_t newest_ = 0;
+  std::map<std::string, uint64_t, std::less<>> newest_;  // of each resource
   uint64_t bound_ = 0;
   uint64_t finished_ = 0;
 };

@@ -160,13 +160,16 @@ TEST_F(InvariantsTest, A_binding_to_no_node_is_caught) {
 }
 
 TEST_F(InvariantsTest, Versions_that_go_back_are_caught) {
-  auto version = [&](const char* text) {
-    return said(rules.see_version(
-        object(fmt::format("metadata: {{name: x, resourceVersion: '{}'}}", text))));
+  auto version = [&](Type type, const char* resource, int number) {
+    const auto what = object(fmt::format("metadata: {{name: x, resourceVersion: '{}'}}", number));
+    return said(rules.see_version(resource, {type, what}));
   };
-  EXPECT_EQ(version("9"), "");
-  EXPECT_EQ(version("10"), "");
-  EXPECT_THAT(version("9"), HasSubstr("went back from 10 to 9"));
+  EXPECT_EQ(version(Type::kAdded, "pods", 9), "");
+  EXPECT_EQ(version(Type::kAdded, "pods", 8), "") << "a list comes by name";
+  EXPECT_EQ(version(Type::kModified, "pods", 10), "");
+  EXPECT_EQ(version(Type::kModified, "nodes", 5), "");
+  EXPECT_EQ(version(Type::kDeleted, "pods", 10),
+            "resource version of pods went from 10 to 10 with x");
 }
 
 }  // namespace

@@ -68,9 +68,24 @@ Value Workload::pod_template(bool long_running) {
     annotations.set("tessera.dev/stop-after", fmt::format("{}s", random_.below(50)));
   if (random_.chance(0.3))
     spec.set("terminationGracePeriodSeconds", static_cast<int64_t>(random_.below(40)));
+  if (random_.chance(0.3)) {
+    spec.set("priorityClassName", random_.chance(0.5) ? "urgent" : "spare");
+  }
   if (random_.chance(0.2)) spec.set("nodeSelector", Value::object({{"kubernetes.io/os", "linux"}}));
   return Value::object({{"metadata", Value::object({{"annotations", std::move(annotations)}})},
                         {"spec", std::move(spec)}});
+}
+
+std::vector<Drawn> Workload::priority_classes() {
+  std::vector<Drawn> out;
+  for (const auto& [name, value] : {std::pair("urgent", 1000), std::pair("spare", -10)}) {
+    out.push_back({{"scheduling.k8s.io", "v1", "priorityclasses"},
+                   Value::object({{"apiVersion", "scheduling.k8s.io/v1"},
+                                  {"kind", "PriorityClass"},
+                                  {"metadata", Value::object({{"name", name}})},
+                                  {"value", value}})});
+  }
+  return out;
 }
 
 Drawn Workload::draw() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "json/value.h"
@@ -23,6 +24,8 @@ class Workload {
  public:
   explicit Workload(base::Random random) : random_(random) {}
   Drawn draw();
+  // What the drawn manifests refer to: to be created first.
+  static std::vector<Drawn> priority_classes();
 
  private:
   json::Value pod_template(bool long_running);

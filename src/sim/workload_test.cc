@@ -24,6 +24,7 @@ TEST(Workload, The_same_seed_draws_the_same_manifests) {
 
 TEST(Workload, Every_manifest_is_taken_by_the_api_and_every_kind_of_ask_occurs) {
   Lab lab("racks: [{name: r, nodes: [{name: node, cpu: 1}]}]");
+  for (const Drawn& needed : Workload::priority_classes()) ASSERT_TRUE(lab.create(needed.object));
   Workload workload{base::Random(1)};
   std::string all;
   std::set<std::string> kinds;
@@ -37,7 +38,8 @@ TEST(Workload, Every_manifest_is_taken_by_the_api_and_every_kind_of_ask_occurs) 
   EXPECT_EQ(kinds, (std::set<std::string>{"deployments", "jobs", "pods"}));
   for (const char* part :
        {"nvidia.com/gpu\":\"16\"", "gpu-milli", "gpu-fraction", "nvidia.com/mig-", "gpu.shared",
-        "initContainers", "\"restartPolicy\":\"Always\"", "exit-code", "stop-after"}) {
+        "initContainers", "\"restartPolicy\":\"Always\"", "exit-code", "stop-after", "urgent",
+        "spare"}) {
     EXPECT_NE(all.find(part), std::string::npos) << part;
   }
 }

@@ -12,6 +12,7 @@
 #include "sim/invariants.h"
 #include "sim/kubelet.h"
 #include "sim/loop_clock.h"
+#include "sim/rest.h"
 #include "sim/workload.h"
 
 namespace tessera::sim {
@@ -22,6 +23,8 @@ using base::Time;
 using json::Value;
 using kube::Object;
 using kube::WatchEvent;
+
+constexpr int kRestAttempts = 4;
 
 std::string_view word(WatchEvent::Type type) {
   switch (type) {
@@ -149,6 +152,11 @@ base::Status World::boot() {
   kubelets_ = std::make_unique<Kubelets>(*clients_[2], loop_, clock_, random_.fork(),
                                          options_.fleet, Kubelets::Options{});
   workload_ = std::make_unique<Workload>(random_.fork());
+  for (Drawn& needed : Workload::priority_classes()) {
+    user_->create(needed.gvr, {}, std::move(needed.object), [this](const kube::Reply& reply) {
+      if (!reply && broken_) broken_ = base::error(reply.error().in("priority class refused"));
+    });
+  }
   controllers_->start();
   scheduler_->start();
   kubelets_->start();
@@ -184,7 +192,7 @@ void World::on_event(std::string_view resource, const WatchEvent& event) {
   base::Status status;
   if (resource == "nodes") status = invariants_.see_node(event, clock_.now());
   if (resource == "pods") status = invariants_.see_pod(event, clock_.now());
-  if (status) status = invariants_.see_version(event.object);
+  if (status) status = invariants_.see_version(resource, event);
   if (!status && broken_) broken_ = status;
 }
 
@@ -238,11 +246,10 @@ void World::inject_one() {
 }
 
 void World::inject() {
+  if (loop_.now() >= options_.duration) return;
   if (options_.faults) inject_one();
-  if (loop_.now() < options_.duration) {
-    loop_.post_after(base::millis(static_cast<int64_t>(2000 + random_.below(30'000))),
-                     [this] { inject(); });
-  }
+  loop_.post_after(base::millis(static_cast<int64_t>(2000 + random_.below(30'000))),
+                   [this] { inject(); });
 }
 
 void World::heal() {
@@ -280,37 +287,17 @@ std::vector<Object> World::list(const char* group, const char* resource) {
   return out;
 }
 
-// With the faults over, every pod is running, finished, or waits for a stated reason.
+// What is under way at one moment must have got on at a later one.
 base::Status World::at_rest() {
-  for (const Object& pod : list("", "pods")) {
-    const std::string_view phase = pod.get("status", "phase").as_string();
-    const bool bound = !pod.get("spec", "nodeName").as_string().empty();
-    if (pod.deleting()) {
-      return base::error(base::Code::kInternal, "pod {} is still terminating", pod.key());
-    }
-    if (bound && phase == "Pending") {
-      return base::error(base::Code::kInternal, "pod {} is bound to {} and never started",
-                         pod.key(), pod.get("spec", "nodeName").as_string());
-    }
-    if (bound || phase == "Succeeded" || phase == "Failed") continue;
-    bool told = false;
-    for (const Value& condition : pod.get("status", "conditions").items()) {
-      told |= condition["type"].as_string() == "PodScheduled" &&
-              !condition["message"].as_string().empty();
-    }
-    if (!told) {
-      return base::error(base::Code::kInternal, "pod {} waits and nobody says why", pod.key());
-    }
+  base::Status status;
+  for (int attempt = 0; attempt < kRestAttempts; ++attempt) {
+    RestView view{list("", "nodes"), list("", "pods"), list("batch", "jobs"),
+                  list("apps", "deployments"), clock_.now()};
+    status = check_rest(view);
+    if (status) return status;
+    TS_TRY_STATUS(run_until(loop_.now() + base::seconds(5)));
   }
-  for (const Object& node : list("", "nodes")) {
-    for (const Value& condition : node.get("status", "conditions").items()) {
-      if (condition["type"].as_string() == "Ready" && condition["status"].as_string() != "True") {
-        return base::error(base::Code::kInternal, "node {} is not ready though nothing fails",
-                           node.name());
-      }
-    }
-  }
-  return {};
+  return base::error(status.error().in(fmt::format("seed {} at rest", options_.seed)));
 }
 
 base::Result<WorldReport> World::run() {
@@ -324,10 +311,7 @@ base::Result<WorldReport> World::run() {
   TS_TRY_STATUS(run_until(options_.duration));
   heal();
   TS_TRY_STATUS(run_until(options_.duration + options_.settle));
-  auto rest = at_rest();
-  if (!rest) {
-    return base::error(rest.error().in(fmt::format("seed {} at rest", options_.seed)));
-  }
+  TS_TRY_STATUS(at_rest());
   for (const auto& one : clients_) report_.faults += one->injected();
   report_.pods_bound = invariants_.bound();
   report_.pods_finished = invariants_.finished();
