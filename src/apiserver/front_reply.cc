@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "apiserver/columns.h"
 #include "apiserver/routes.h"
 #include "json/yaml.h"
 
@@ -28,17 +29,13 @@ const Kind& kind_of_answer(std::string_view kind) {
   static const Kind kPlain;
   static const Kind kScale = [] {
     Kind scale;
-    const auto name = [](const kube::Object& o, base::Time) { return Value(o.name()); };
-    const auto wanted = [](const kube::Object& o, base::Time) {
-      return Value(o.get("spec", "replicas").as_int());
+    const auto replicas = [](std::string_view half) {
+      return [half](const kube::Object& o, base::Time) {
+        return Value(o.get(half, "replicas").as_int());
+      };
     };
-    const auto there = [](const kube::Object& o, base::Time) {
-      return Value(o.get("status", "replicas").as_int());
-    };
-    scale.columns = {{"Name", "string", "name", 0, name},
-                     {"Desired", "integer", "", 0, wanted},
-                     {"Available", "integer", "", 0, there},
-                     {"Age", "string", "", 0, age_cell}};
+    scale.columns = {name_column(), number_column("Desired", replicas("spec")),
+                     number_column("Available", replicas("status")), age_column()};
     return scale;
   }();
   return kind == "Scale" ? kScale : kPlain;

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/columns.h"
+
 namespace tessera::apiserver {
 namespace {
 
@@ -13,14 +15,8 @@ std::string meta_version(std::string_view version) {
 }
 
 const std::vector<Column>& columns_of(const Kind& kind) {
-  static const std::vector<Column> plain = {
-      {.name = "Name",
-       .type = "string",
-       .format = "name",
-       .priority = 0,
-       .cell = [](const kube::Object& object, base::Time) { return Value(object.name()); }},
-      {.name = "Age", .type = "string", .format = "", .priority = 0, .cell = age_cell}};
-  return kind.columns.empty() ? plain : kind.columns;
+  static const std::vector<Column> kPlain = {name_column(), age_column()};
+  return kind.columns.empty() ? kPlain : kind.columns;
 }
 
 Value definitions(const Kind& kind) {
@@ -67,11 +63,6 @@ Value table_metadata(const Value& metadata, bool list) {
 }
 
 }  // namespace
-
-Value age_cell(const kube::Object& object, base::Time now) {
-  const auto created = base::parse_rfc3339(object.metadata()["creationTimestamp"].as_string());
-  return created ? Value(base::to_human(now - *created)) : Value("<unknown>");
-}
 
 bool is_list(const Value& value) {
   return value["items"].is_array() && value["kind"].as_string().ends_with("List");

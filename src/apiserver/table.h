@@ -32,9 +32,6 @@ json::Value to_table(const Kind& kind, const json::Value& object_or_list,
 json::Value to_partial_metadata(const json::Value& object, std::string_view version);
 json::Value to_partial_metadata_list(const json::Value& list, std::string_view version);
 
-// The cell of an Age column: "3m20s", or "<unknown>".
-json::Value age_cell(const kube::Object& object, base::Time now);
-
 // True for a list of objects: it has items and its kind ends in List.
 bool is_list(const json::Value& value);
 
