@@ -1,6 +1,7 @@
 #include "apiserver/api.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "apiserver/admission.h"
@@ -143,10 +144,11 @@ Caller system_caller(std::string_view component) {
 struct Api::Impl {
   std::shared_ptr<Core> core;
   std::shared_ptr<EventExpiry> events;
+  std::atomic<bool> closed{false};
 
   base::Status restore();
   void observe();
-  void make_initial_objects();
+  base::Status make_initial_objects();
   void resume();
 };
 
@@ -181,7 +183,7 @@ void Api::Impl::observe() {
 }
 
 // Objects that every cluster has are made where they are missing, through the same steps as all others.
-void Api::Impl::make_initial_objects() {
+base::Status Api::Impl::make_initial_objects() {
   for (auto& [kind, object] : initial_objects(*core)) {
     auto call = std::make_shared<Call>();
     call->kind = kind;
@@ -197,6 +199,11 @@ void Api::Impl::make_initial_objects() {
     do_create(*core, call);
   }
   core->store->flush_now();
+  if (core->namespaces == nullptr || core->store->durable(core->namespaces, "default")) return {};
+  return base::error(Code::kUnavailable,
+                     "cannot write the first objects to the store in {}: see that the disk is "
+                     "neither full nor read-only",
+                     core->options.data_dir);
 }
 
 // What a stop cut short goes on.
@@ -222,11 +229,15 @@ base::Result<std::unique_ptr<Api>> Api::open(Options options) {
   TS_TRY_STATUS(impl->restore());
   impl->observe();
   impl->resume();
-  impl->make_initial_objects();
+  TS_TRY_STATUS(impl->make_initial_objects());
   return std::unique_ptr<Api>(new Api(std::move(impl)));
 }
 
 void Api::call(const Caller& caller, kube::Request request, std::function<void(ApiReply)> done) {
+  if (impl_->closed) {
+    base::Error error{Code::kUnavailable, "the server is shutting down", {}};
+    return done({base::error(std::move(error)), base::http_status_of(Code::kUnavailable), {}});
+  }
   auto call = std::make_shared<Call>();
   call->kind = impl_->core->options.kinds->find(request.gvr);
   call->caller = caller;
@@ -249,6 +260,7 @@ void Api::call(const Caller& caller, kube::Request request, std::function<void(A
 base::Result<std::unique_ptr<base::Subscription>> Api::watch(
     const Caller& /*caller*/, kube::Request request, std::function<void(kube::WatchEvent)> on_event,
     std::function<void(base::Status)> on_close) {
+  if (impl_->closed) return base::error(Code::kUnavailable, "the server is shutting down");
   const Core& core = *impl_->core;
   TS_TRY(WatchHub::Wanted wanted, read_watch(core, request));
   TS_TRY_STATUS(check_start(core, wanted));
@@ -270,6 +282,7 @@ uint64_t Api::revision() const {
 }
 
 void Api::close() {
+  impl_->closed = true;
   impl_->core->hub->close();
   impl_->core->store->close();
 }

@@ -69,6 +69,7 @@ TEST(ApiList, Pages_show_one_moment_while_writes_go_on) {
   page = api.list("pods", "default",
                   {{"limit", "2"}, {"continue", (*page)["metadata"]["continue"].str()}});
   EXPECT_THAT(names(page), ElementsAre("p2", "p3"));
+  EXPECT_EQ((*page)["metadata"]["remainingItemCount"].as_int(), 1);
   EXPECT_FALSE((*page)["items"].at(1)["metadata"]["labels"].contains("new"));
   EXPECT_EQ((*page)["metadata"]["resourceVersion"].str(), version);
   page = api.list("pods", "default",

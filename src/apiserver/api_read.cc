@@ -1,8 +1,7 @@
 // get and list.
 //
-// A continue token is base64url of {"v":"meta.k8s.io/v1","rv":N,"start":"last key","remaining":M}.
-#include <charconv>
-#include <optional>
+// The first page counts what is left; the following take that from the token, since all show the same moment.
+#include <algorithm>
 #include <utility>
 
 #include "apiserver/api_core.h"
@@ -21,7 +20,7 @@ void answer(const CallPtr& call, base::Result<Value> result) {
   call->done({std::move(result), status, std::move(call->warnings)});
 }
 
-base::Result<Store::Range> list_range(const Call& call, const Selection& selection) {
+base::Result<Store::Range> list_range(const Call& call, const Selection& selection, int64_t* rest) {
   const kube::Request& request = call.request;
   Store::Range range;
   range.prefix = selection.prefix();
@@ -39,6 +38,8 @@ base::Result<Store::Range> list_range(const Call& call, const Selection& selecti
     }
     range.revision = from.revision;
     range.after = from.last_key;
+    range.count_rest = range.count_rest && from.rest == 0;
+    *rest = from.rest;
     return range;
   }
   TS_TRY(const ListVersion version, ListVersion::parse(request));
@@ -55,7 +56,8 @@ base::Status check_fresh(const Core& core, const kube::Request& request) {
 base::Result<Value> read_list(Core& core, const Call& call) {
   const Kind& kind = *call.kind;
   TS_TRY(const Selection selection, Selection::parse(kind, call.request));
-  TS_TRY(const Store::Range range, list_range(call, selection));
+  int64_t rest = 0;  // with this page
+  TS_TRY(const Store::Range range, list_range(call, selection, &rest));
   if (range.after.empty()) TS_TRY_STATUS(check_fresh(core, call.request));
   auto page = core.store->list(&kind, range);
   if (!page && page.error().code == Code::kExpired && !range.after.empty()) {
@@ -68,8 +70,10 @@ base::Result<Value> read_list(Core& core, const Call& call) {
   Value& meta = list.ref("metadata");
   meta.set("resourceVersion", std::to_string(page->revision));
   if (page->remaining > 0) {
-    meta.set("continue", ContinueToken{page->revision, page->last_key}.text());
-    if (range.count_rest) meta.set("remainingItemCount", page->remaining);
+    rest = range.count_rest ? page->remaining : rest - static_cast<int64_t>(page->items.size());
+    rest = std::max<int64_t>(rest, 0);
+    meta.set("continue", ContinueToken{page->revision, page->last_key, rest}.text());
+    if (rest > 0 && selection.matches_all()) meta.set("remainingItemCount", rest);
   }
   list.set("items", json::array_of(page->items));
   return list;

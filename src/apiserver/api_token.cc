@@ -1,5 +1,6 @@
 #include "apiserver/api_token.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "apiserver/api_errors.h"
@@ -81,8 +82,8 @@ bool read_flag(const kube::Request& request, std::string_view option) {
 }
 
 std::string ContinueToken::text() const {
-  const json::Value token =
-      json::Value::object({{"rv", revision}, {"start", last_key}, {"v", "meta.k8s.io/v1"}});
+  const json::Value token = json::Value::object(
+      {{"rest", rest}, {"rv", revision}, {"start", last_key}, {"v", "meta.k8s.io/v1"}});
   return to_base64url(token.dump());
 }
 
@@ -98,7 +99,8 @@ base::Result<ContinueToken> ContinueToken::parse(std::string_view text) {
       (*token)["v"].as_string() != "meta.k8s.io/v1") {
     return bad();
   }
-  return ContinueToken{static_cast<uint64_t>((*token)["rv"].as_int()), (*token)["start"].str()};
+  return ContinueToken{static_cast<uint64_t>((*token)["rv"].as_int()), (*token)["start"].str(),
+                       std::max<int64_t>((*token)["rest"].as_int(), 0)};
 }
 
 base::Result<ListVersion> ListVersion::parse(const kube::Request& request) {

@@ -21,10 +21,11 @@ base::Result<std::optional<uint64_t>> read_number(const kube::Request& request,
 // "true", "1", "" and so on; a missing option is false.
 bool read_flag(const kube::Request& request, std::string_view option);
 
-// Where the next page goes on: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":KEY}.
+// Where the next page goes on: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":KEY,"rest":M}.
 struct ContinueToken {
   uint64_t revision = 0;
   std::string last_key;
+  int64_t rest = 0;  // how many items are still to come; 0: not known
   std::string text() const;
   static base::Result<ContinueToken> parse(std::string_view text);
 };

@@ -173,6 +173,12 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   const bool status = subresource == "status";
   TS_TRY_STATUS(check_namespace(call, object));
   const std::string_view name = object["metadata"]["name"].as_string();
+  if (name.empty() && call.request.verb == kube::Verb::kUpdate) {
+    return base::error(bad_request(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                    "provided",
+                    call.request.name)));
+  }
   if (!name.empty() && name != call.request.name) {
     return base::error(bad_request(
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,

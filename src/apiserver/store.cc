@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "json/parse.h"
 
 namespace tessera::apiserver {
@@ -206,6 +207,8 @@ void Store::write_pending() {
   if (!rows.empty()) out.status = log_->write(rows, revision);
   const std::lock_guard lock(mutex_);
   if (!out.status) {
+    base::log_error("store write failed changes={} error={}", rows.size(),
+                    out.status.error().message);
     take_back(out.batch);
   } else if (revision != 0) {
     durable_ = revision;
