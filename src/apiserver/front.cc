@@ -52,6 +52,7 @@ struct Front::Impl {
   base::Status answer_page(Exchange& exchange);
   base::Status answer_health(Exchange& exchange);
   base::Status answer_resource(std::shared_ptr<Exchange> exchange, const Caller& caller);
+  void limit_watch(Query& query);
   base::Status answer_watch(Exchange& exchange, const Caller& caller, Operation operation);
 };
 
@@ -146,8 +147,18 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   return {};
 }
 
+// A watch that names no end gets one between 30 and 60 minutes, so that clients do not all come back at once.
+void Front::Impl::limit_watch(Query& query) {
+  const std::string_view asked = query_value(query, "timeoutSeconds");
+  if (!asked.empty() && asked != "0") return;
+  std::erase_if(query, [](const auto& option) { return option.first == "timeoutSeconds"; });
+  const std::lock_guard lock(random_mutex);
+  query.emplace_back("timeoutSeconds", std::to_string(1800 + random.below(1800)));
+}
+
 base::Status Front::Impl::answer_watch(Exchange& exchange, const Caller& caller,
                                        Operation operation) {
+  limit_watch(operation.request.query);
   const WatchForm form{exchange.kind, exchange.accepted, exchange.row_object};
   return streams.start(caller, std::move(operation.request), form, exchange.responder,
                        reply_headers(exchange));

@@ -20,7 +20,7 @@ namespace tessera::apiserver {
 struct FrontOptions {
   // Bearer tokens that authenticate, token -> caller; client certificates authenticate by CN and O.
   std::vector<std::pair<std::string, Caller>> tokens;
-  // Draws audit ids.
+  // Draws audit ids and the length of watches that ask for none.
   base::Random random{1};
 };
 

@@ -285,6 +285,14 @@ TEST_F(FrontTest, WatchEndsAtItsTimeout) {
   EXPECT_TRUE(watch->ended);
 }
 
+TEST_F(FrontTest, WatchWithoutATimeoutEndsBetweenHalfAnHourAndAnHour) {
+  const auto watch = send("GET", "/api/v1/pods?watch=true");
+  loop_.advance(base::seconds(1799));
+  EXPECT_FALSE(watch->ended);
+  loop_.advance(base::seconds(1801));
+  EXPECT_TRUE(watch->ended);
+}
+
 TEST_F(FrontTest, BadWatchIsRefusedBeforeItBegins) {
   EXPECT_EQ(send("GET", "/api/v1/pods?watch=true&labelSelector=%3D%3D")->answer.status, 400);
   EXPECT_EQ(
