@@ -47,7 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const End whole = read(text, text.size());
   const End pieces = read(text, piece);
   TS_CHECK(whole.request.body.size() <= kBodyMax);
-  if (!whole.done || !pieces.done) return 0;  // a limit may be met earlier when more is seen at once
+  if (!whole.done || !pieces.done)
+    return 0;  // a limit may be met earlier when more is seen at once
   TS_CHECK(whole.request.method == pieces.request.method);
   TS_CHECK(whole.request.target == pieces.request.target);
   TS_CHECK(whole.request.headers == pieces.request.headers);
