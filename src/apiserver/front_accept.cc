@@ -1,6 +1,5 @@
 #include "apiserver/front_accept.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -82,18 +81,17 @@ std::optional<Form> form_of(const Clause& clause, const Offers& offers) {
 
 base::Result<Accepted> negotiate(std::string_view accept, const Offers& offers) {
   if (trim(accept).empty()) return Accepted{};
-  std::vector<Clause> clauses;
-  while (!accept.empty() && clauses.size() < kClausesMax) {
-    Clause clause = parse_clause(take(accept, ','));
-    if (clause.q > 0) clauses.push_back(std::move(clause));
-  }
-  std::ranges::stable_sort(clauses, [](const Clause& a, const Clause& b) { return a.q > b.q; });
-  for (const Clause& clause : clauses) {
+  std::optional<Accepted> best;
+  double best_q = 0;
+  for (size_t i = 0; i < kClausesMax && !accept.empty(); ++i) {
+    const Clause clause = parse_clause(take(accept, ','));
     const auto encoding = encoding_of(clause, offers);
     const auto form = form_of(clause, offers);
-    if (!encoding || !form) continue;
-    return Accepted{*encoding, *form, *form == Form::kObject ? std::string() : clause.version};
+    if (!encoding || !form || clause.q <= best_q) continue;
+    best_q = clause.q;
+    best = {*encoding, *form, *form == Form::kObject ? std::string() : clause.version};
   }
+  if (best) return *best;
   return base::error(base::Code::kNotAcceptable, "only the following media types are accepted: {}",
                      offers.yaml ? "application/json, application/yaml" : "application/json");
 }
