@@ -162,6 +162,7 @@ base::Status Api::Impl::restore() {
     log = std::move(loaded.log);
     rows = std::move(loaded.rows);
     revision = std::max<uint64_t>(loaded.revision, 1);
+    core->stir(revision);
   }
   core->store =
       std::make_shared<Store>(*options.executor, std::move(log), options.history_events_max);

@@ -50,6 +50,11 @@ std::string Core::suffix(int length) {
   return random_.suffix(length);
 }
 
+void Core::stir(uint64_t salt) {
+  const std::lock_guard lock(random_mutex_);
+  random_ = base::Random(random_.next() ^ salt);
+}
+
 uint64_t Core::draw(uint64_t bound) {
   const std::lock_guard lock(random_mutex_);
   return random_.below(bound);

@@ -39,6 +39,8 @@ struct Core : std::enable_shared_from_this<Core> {
   std::string uuid();
   std::string suffix(int length);
   uint64_t draw(uint64_t bound);
+  // A store that is opened again must not see the ids of its last run once more, whatever the seed.
+  void stir(uint64_t salt);
 
  private:
   std::mutex random_mutex_;

@@ -167,6 +167,8 @@ TEST(Durability, The_revision_and_all_objects_outlive_a_clean_stop) {
   }
   TestApi api({.data_dir = dir.path()});
   EXPECT_EQ(api->revision(), revision);
+  const auto z = api.create("pods", TestApi::pod("z"), {{"dryRun", "All"}});
+  EXPECT_EQ(pods.find((*z)["metadata"]["uid"].as_string()), std::string::npos);
   EXPECT_EQ((*api.list("pods", ""))["items"].dump(), pods);
   // Nothing older is kept: watches from before are told so.
   auto request = TestApi::request(kube::Verb::kList, "pods", "");
