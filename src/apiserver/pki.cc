@@ -1,7 +1,8 @@
 // The keys of a data folder.
 //
-// Files: ca.crt, ca.key, server.crt, server.key, admin.crt, admin.key; PEM; keys with mode 0600, the folder 0700. Server and
-// admin certificates are made anew, by the same CA, when less than 30 days of them remain; the CA lives ten years.
+// Files:   ca.crt, ca.key, server.crt, server.key, admin.crt, admin.key; PEM; keys with mode 0600,
+//          the folder 0700. Server and admin certificates are made anew, by the same CA, when less
+//          than 30 days of them remain; the CA lives ten years.
 
 #include "apiserver/front.h"
 #include "base/file.h"
@@ -48,10 +49,11 @@ Result<http::KeyPair> load_or_make_ca(const std::string& dir, Time now) {
     auto key = base::read_file(path_of(dir, "ca", "key"));
     auto certificate = base::read_file(path_of(dir, "ca", "crt"));
     if (key || certificate) {
-      return error(Code::kInvalid,
-                   "{} has only one of ca.crt and ca.key; restore the other, or delete the folder to start "
-                   "with new keys",
-                   dir);
+      return error(
+          Code::kInvalid,
+          "{} has only one of ca.crt and ca.key; restore the other, or delete the folder to start "
+          "with new keys",
+          dir);
     }
     TS_TRY(http::KeyPair made, http::make_ca("tessera", now - kBackdate, now + kCaLife));
     TS_TRY_STATUS(write_pair(dir, "ca", made));
@@ -61,26 +63,29 @@ Result<http::KeyPair> load_or_make_ca(const std::string& dir, Time now) {
   auto end = http::not_after_of(pair->certificate_pem);
   if (!sound || !end) {
     return error(Code::kInvalid,
-                 "{}/ca.crt and ca.key cannot be used ({}); restore them, or delete the folder to start with "
+                 "{}/ca.crt and ca.key cannot be used ({}); restore them, or delete the folder to "
+                 "start with "
                  "new keys",
                  dir, sound ? end.error().message : sound.error().message);
   }
   if (*end - now < kRenewBefore) {
-    return error(Code::kInvalid, "{}/ca.crt ends at {}; delete the folder to start with new keys", dir,
-                 base::to_rfc3339(*end));
+    return error(Code::kInvalid, "{}/ca.crt ends at {}; delete the folder to start with new keys",
+                 dir, base::to_rfc3339(*end));
   }
   return *pair;
 }
 
 // The pair in the folder when it is good for another while, else a new one.
-Result<http::KeyPair> load_or_issue(const std::string& dir, std::string_view name, const http::KeyPair& ca,
-                                    http::CertificateRequest request, Time now) {
+Result<http::KeyPair> load_or_issue(const std::string& dir, std::string_view name,
+                                    const http::KeyPair& ca, http::CertificateRequest request,
+                                    Time now) {
   auto pair = read_pair(dir, name);
   if (pair) {
     auto end = http::not_after_of(pair->certificate_pem);
     const bool sound = http::check_key_pair(*pair, ca.certificate_pem).has_value();
     if (sound && end && *end - now >= kRenewBefore) return *pair;
-    base::log_info("certificate renewed name={} reason={}", name, sound ? "near its end" : "not usable");
+    base::log_info("certificate renewed name={} reason={}", name,
+                   sound ? "near its end" : "not usable");
   } else if (pair.error().code != Code::kNotFound) {
     return error(pair.error());
   }
@@ -113,8 +118,8 @@ Result<Pki> load_or_make_pki(const std::string& dir, const base::Clock& clock) {
 }
 
 std::string kubeconfig(const Pki& pki, const std::string& server_url) {
-  return kube::make_kubeconfig(
-      {"tessera", server_url, pki.ca_certificate_pem, pki.admin_certificate_pem, pki.admin_key_pem});
+  return kube::make_kubeconfig({"tessera", server_url, pki.ca_certificate_pem,
+                                pki.admin_certificate_pem, pki.admin_key_pem});
 }
 
 }  // namespace tessera::apiserver

@@ -11,7 +11,7 @@ namespace tessera::apiserver {
 namespace {
 
 unsigned mode_of(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 0777U : 0;
 }
 
@@ -74,7 +74,8 @@ TEST(Pki, The_kubeconfig_reads_back) {
   const base::TempDir dir;
   const base::ManualClock clock;
   const auto pki = load_or_make_pki(dir.path(), clock);
-  const auto config = kube::parse_kubeconfig(kubeconfig(*pki, "https://127.0.0.1:6443"), dir.path());
+  const auto config =
+      kube::parse_kubeconfig(kubeconfig(*pki, "https://127.0.0.1:6443"), dir.path());
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->client.base_url, "https://127.0.0.1:6443");
   EXPECT_EQ(config->client.private_key_pem, pki->admin_key_pem);

@@ -1,9 +1,10 @@
 // From an HTTP method and path to a resource, a verb and a kube::Request.
 //
 // Shape:   find_resource reads the path, plan_operation adds method and query. Bodies are read by
-//          routes_body.h. Errors:  kNotFound for a path that no kind serves, kMethodNotAllowed for
-//          a method that the path does not take, kBadRequest for a name that no object can have;
-//          worded as Kubernetes' client sees them.
+//          routes_body.h.
+// Errors:  kNotFound for a path that no kind serves, kMethodNotAllowed for a method that the path
+//          does not take, kBadRequest for a name that no object can have; worded as Kubernetes'
+//          client sees them.
 // Threads: pure.
 // Source:  Kubernetes API concepts (resource URIs); k8s.io/apiserver/pkg/endpoints/request
 //          (RequestInfo).

@@ -13,7 +13,8 @@ namespace tessera::base {
 namespace {
 
 TEST(Time, Rfc3339_reads_back_what_it_writes) {
-  for (const char* text : {"1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z", "2100-12-31T12:00:00Z"}) {
+  for (const char* text :
+       {"1970-01-01T00:00:00Z", "2024-02-29T23:59:59Z", "2100-12-31T12:00:00Z"}) {
     EXPECT_EQ(to_rfc3339(*parse_rfc3339(text)), text);
   }
   EXPECT_EQ(to_rfc3339(*parse_rfc3339("2026-01-01T02:00:00+02:00")), "2026-01-01T00:00:00Z");
@@ -22,8 +23,9 @@ TEST(Time, Rfc3339_reads_back_what_it_writes) {
 }
 
 TEST(Time, Rfc3339_refuses_what_is_no_time) {
-  for (const char* text : {"", "2026", "2026-13-01T00:00:00Z", "2026-01-01 00:00:00Z",
-                           "2026-01-01T00:00:00", "2026-01-01T00:00:00.Z", "9999-01-01T00:00:00Z"}) {
+  for (const char* text :
+       {"", "2026", "2026-13-01T00:00:00Z", "2026-01-01 00:00:00Z", "2026-01-01T00:00:00",
+        "2026-01-01T00:00:00.Z", "9999-01-01T00:00:00Z"}) {
     EXPECT_FALSE(parse_rfc3339(text)) << text;
   }
 }

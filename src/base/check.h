@@ -11,9 +11,9 @@ namespace tessera::base {
                                const std::string& message);
 }
 
-#define TS_CHECK(condition, ...)                                                    \
-  do {                                                                              \
-    if (!(condition)) [[unlikely]]                                                  \
-      ::tessera::base::check_failed(__FILE__, __LINE__, #condition,                 \
-                                    ::fmt::format("" __VA_ARGS__));                 \
+#define TS_CHECK(condition, ...)                                    \
+  do {                                                              \
+    if (!(condition)) [[unlikely]]                                  \
+      ::tessera::base::check_failed(__FILE__, __LINE__, #condition, \
+                                    ::fmt::format("" __VA_ARGS__)); \
   } while (false)

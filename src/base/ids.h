@@ -27,8 +27,14 @@ struct Amount {
   constexpr Amount operator+(Amount o) const { return Amount(value + o.value); }
   constexpr Amount operator-(Amount o) const { return Amount(value - o.value); }
   constexpr Amount operator*(int64_t k) const { return Amount(value * k); }
-  constexpr Amount& operator+=(Amount o) { value += o.value; return *this; }
-  constexpr Amount& operator-=(Amount o) { value -= o.value; return *this; }
+  constexpr Amount& operator+=(Amount o) {
+    value += o.value;
+    return *this;
+  }
+  constexpr Amount& operator-=(Amount o) {
+    value -= o.value;
+    return *this;
+  }
 };
 
 using NodeId = Id<struct NodeTag>;

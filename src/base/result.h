@@ -84,13 +84,13 @@ inline tl::unexpected<Error> error(Error e) {
 #define TS_CONCAT_(a, b) a##b
 #define TS_CONCAT(a, b) TS_CONCAT_(a, b)
 #define TS_TRY(decl, expr) TS_TRY_(decl, expr, TS_CONCAT(ts_try_, __LINE__))
-#define TS_TRY_(decl, expr, tmp)                                       \
-  auto tmp = (expr);                                                   \
+#define TS_TRY_(decl, expr, tmp)                                                     \
+  auto tmp = (expr);                                                                 \
   if (!tmp) return ::tl::unexpected<::tessera::base::Error>(std::move(tmp).error()); \
   decl = std::move(*tmp)
-#define TS_TRY_STATUS(expr)                                                             \
-  do {                                                                                  \
-    auto ts_status_ = (expr);                                                           \
-    if (!ts_status_)                                                                    \
+#define TS_TRY_STATUS(expr)                                                           \
+  do {                                                                                \
+    auto ts_status_ = (expr);                                                         \
+    if (!ts_status_)                                                                  \
       return ::tl::unexpected<::tessera::base::Error>(std::move(ts_status_).error()); \
   } while (false)

@@ -120,8 +120,7 @@ Result<Time> parse_rfc3339(std::string_view text) {
     return error(Code::kBadRequest, "\"{}\" is not a time; write it as 2026-01-31T12:00:00Z",
                  text.substr(0, 64));
   }
-  const int64_t days =
-      days_from_civil({y, static_cast<unsigned>(mo), static_cast<unsigned>(d)});
+  const int64_t days = days_from_civil({y, static_cast<unsigned>(mo), static_cast<unsigned>(d)});
   return Time{(days * 86400 + h * 3600 + mi * 60 + s - offset_s) * 1'000'000'000 + ns};
 }
 

@@ -19,21 +19,41 @@ struct Duration {
   double seconds() const { return static_cast<double>(ns) / 1e9; }
   int64_t millis() const { return ns / 1'000'000; }
 };
-constexpr Duration nanos(int64_t n) { return {n}; }
-constexpr Duration micros(int64_t n) { return {n * 1'000}; }
-constexpr Duration millis(int64_t n) { return {n * 1'000'000}; }
-constexpr Duration seconds(int64_t n) { return {n * 1'000'000'000}; }
-constexpr Duration operator+(Duration a, Duration b) { return {a.ns + b.ns}; }
-constexpr Duration operator-(Duration a, Duration b) { return {a.ns - b.ns}; }
-constexpr Duration operator*(Duration a, int64_t k) { return {a.ns * k}; }
+constexpr Duration nanos(int64_t n) {
+  return {n};
+}
+constexpr Duration micros(int64_t n) {
+  return {n * 1'000};
+}
+constexpr Duration millis(int64_t n) {
+  return {n * 1'000'000};
+}
+constexpr Duration seconds(int64_t n) {
+  return {n * 1'000'000'000};
+}
+constexpr Duration operator+(Duration a, Duration b) {
+  return {a.ns + b.ns};
+}
+constexpr Duration operator-(Duration a, Duration b) {
+  return {a.ns - b.ns};
+}
+constexpr Duration operator*(Duration a, int64_t k) {
+  return {a.ns * k};
+}
 
 struct Time {
   int64_t ns = 0;
   auto operator<=>(const Time&) const = default;
 };
-constexpr Time operator+(Time t, Duration d) { return {t.ns + d.ns}; }
-constexpr Time operator-(Time t, Duration d) { return {t.ns - d.ns}; }
-constexpr Duration operator-(Time a, Time b) { return {a.ns - b.ns}; }
+constexpr Time operator+(Time t, Duration d) {
+  return {t.ns + d.ns};
+}
+constexpr Time operator-(Time t, Duration d) {
+  return {t.ns - d.ns};
+}
+constexpr Duration operator-(Time a, Time b) {
+  return {a.ns - b.ns};
+}
 
 // "2026-11-30T09:27:03Z" (metav1.Time) and "2026-11-30T09:27:03.000000Z" (metav1.MicroTime).
 std::string to_rfc3339(Time t);

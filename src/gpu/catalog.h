@@ -1,14 +1,15 @@
 // The catalogue of GPU products: what a model is, how it can be cut, how its usual server is wired.
 //
 // Shape:   Model (a product with its memory, architecture and MIG profiles) has Boards (form
-// factors: labels, PCI ids,
-//          power, usual server). All of it is constant data, compiled in from data/*.yaml; pointers
-//          and spans into it live for ever, and Model::index is dense, so arrays per model may be
-//          used.
+//          factors: labels, PCI ids, power, usual server). All of it is constant data, compiled in
+//          from data/*.yaml; pointers and spans into it live for ever, and Model::index is dense,
+//          so arrays per model may be used.
 // Units:   memory in MiB; one link in MB/s (10^6), one direction; power in watts. 0 means "not
-// known" where a field says so. Errors:  find_* answer nothing where there is no such thing;
-// model_named explains. Threads: constant data; any thread. Source:  each row of data/*.yaml names
-// its own; `unconfirmed` lists the fields not seen in a program's output.
+//          known" where a field says so.
+// Errors:  find_* answer nothing where there is no such thing; model_named explains.
+// Threads: constant data; any thread.
+// Source:  each row of data/*.yaml names its own; `unconfirmed` lists the fields not seen in a
+//          program's output.
 #pragma once
 
 #include <cstdint>

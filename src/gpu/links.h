@@ -2,12 +2,13 @@
 // how good a set is.
 //
 // Shape:   LinkMatrix is symmetric; GPUs are numbered as the driver does (0 .. gpus-1), sets are
-// 64-bit masks of them. Units:   MB/s (10^6), one direction, as a collective gets it; so NV18 of
-// H100 is 370 800. Errors:  kInvalid for more than 64 GPUs; indices out of range are bugs. Threads:
-// a value; reads may be concurrent. Source:  nvidia-smi topo -m (names of paths); NCCL
-// src/graph/topo.h@069a3d4 (constants of links, PCIe, CPUs and NICs).
-//          The factors for PXB (0.95), PHB (0.8, Intel 1/1.2), NODE and SYS (0.6) are estimates:
-//          their order is certain.
+//          64-bit masks of them.
+// Units:   MB/s (10^6), one direction, as a collective gets it; so NV18 of H100 is 370 800.
+// Errors:  kInvalid for more than 64 GPUs; indices out of range are bugs.
+// Threads: a value; reads may be concurrent.
+// Source:  nvidia-smi topo -m (names of paths); NCCL src/graph/topo.h@069a3d4 (constants of links,
+//          PCIe, CPUs and NICs). The factors for PXB (0.95), PHB (0.8, Intel 1/1.2), NODE and SYS
+//          (0.6) are estimates: their order is certain.
 #pragma once
 
 #include <compare>

@@ -2,13 +2,12 @@
 // the next one.
 //
 // Shape:   a MigLayout is a set of slots (profile, start) of its model's table, kept as one 64-bit
-// mask; it is always
-//          valid: instances do not overlap on the memory slices, their compute slices, media
-//          engines and numbers stay within the board. fit() searches all placements, so it says no
-//          only where none exists.
+//          mask; it is always valid: instances do not overlap on the memory slices, their compute
+//          slices, media engines and numbers stay within the board. fit() searches all placements,
+//          so it says no only where none exists.
 // Errors:  kInvalid for what is no profile name; kNever where the model can never hold it; kBusy
-// where only the instances
-//          already there are in the way. Messages begin with the profile and say which limit.
+//          where only the instances already there are in the way. Messages begin with the profile
+//          and say which limit.
 // Threads: plain values.
 // Source:  NVIDIA MIG user guide; nvidia-smi mig -lgipp; NVIDIA/mig-parted issues 18, 29, 100.
 #pragma once

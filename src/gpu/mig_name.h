@@ -2,8 +2,7 @@
 // Kubernetes resource.
 //
 // Shape:   [<C>c.]<G>g.<GB>gb, then nothing, "-me", or "+" and attributes among me, me.all, gfx
-// joined by commas. C is
-//          printed only where it is not G.
+//          joined by commas. C is printed only where it is not G.
 // Errors:  kInvalid for what is no such name.
 // Threads: plain functions.
 // Source:  NVIDIA go-nvlib (naming rule), NVIDIA/k8s-device-plugin (resource names).

@@ -2,11 +2,11 @@
 // domains (NPS).
 //
 // Shape:   all partitions of a GPU share its mode; with fewer memory domains than partitions the
-// memory of a domain is a
-//          pool that its partitions share without isolation.
+//          memory of a domain is a pool that its partitions share without isolation.
 // Errors:  kInvalid for what is no resource of this form; kNever for a mode that the model does not
-// have. Source:  Linux amdgpu kernel driver (gfx9.4.3 family); ROCm/k8s-device-plugin (names of the
-// mixed strategy).
+//          have.
+// Source:  Linux amdgpu kernel driver (gfx9.4.3 family); ROCm/k8s-device-plugin (names of the mixed
+//          strategy).
 #pragma once
 
 #include <string>

@@ -2,9 +2,12 @@
 // MiB.
 //
 // Units:   Milli: 1000 is a whole GPU; Mib against the memory that the driver leaves free
-// (Model::usable_memory). Errors:  kInvalid for a text that is no such number or too fine; kNever
-// for more memory than the model has. Threads: plain functions. Source:  KAI-Scheduler's pod
-// annotations gpu-fraction ("0.5", above 0 and below 1) and gpu-memory (MiB).
+//          (Model::usable_memory).
+// Errors:  kInvalid for a text that is no such number or too fine; kNever for more memory than the
+//          model has.
+// Threads: plain functions.
+// Source:  KAI-Scheduler's pod annotations gpu-fraction ("0.5", above 0 and below 1) and gpu-memory
+//          (MiB).
 #pragma once
 
 #include <string>

@@ -1,14 +1,13 @@
 // An HTTP(S) client for calls to Kubernetes API servers, on libcurl.
 //
 // Shape:   one Client holds the connections and TLS identity for one server; calls and streams run
-// on one thread of its
-//          own; callbacks run on the executor given.
+//          on one thread of its own; callbacks run on the executor given.
 // Errors:  kUnavailable (cannot connect, connection cut), kTimeout, kUnauthorized (TLS refused),
-// kTooLarge; an HTTP error
-//          status is an ordinary Response.
-// Threads: any. A call that is still open when the Client goes away ends without its callback; after the destruction of a
-//          Client or of a subscription on the executor no callback of it runs any more. Not more than connections_max calls
-//          are on their way at once (others wait); streams do not count.
+//          kTooLarge; an HTTP error status is an ordinary Response.
+// Threads: any. A call that is still open when the Client goes away ends without its callback;
+//          after the destruction of a Client or of a subscription on the executor no callback of it
+//          runs any more. Not more than connections_max calls are on their way at once (others
+//          wait); streams do not count.
 #pragma once
 
 #include <functional>

@@ -2,9 +2,9 @@
 // end.
 //
 // Shape:   handshake -> reading -> answering -> reading ... -> lingering -> closed. A refused
-// request (400, 408, 413, 431)
-//          is answered, then the connection ends. Lingering: our side is shut and what still comes
-//          is thrown away, so that the peer gets to read the answer before the reset.
+//          request (400, 408, 413, 431) is answered, then the connection ends. Lingering: our side
+//          is shut and what still comes is thrown away, so that the peer gets to read the answer
+//          before the reset.
 // Threads: its lane's loop.
 #pragma once
 

@@ -1,9 +1,9 @@
 // One thread that waits on sockets (epoll), runs posted tasks and a periodic tick.
 //
 // Shape:   a Source is told when its descriptor can be read or written; interest is level-triggered
-// and changed by set(). Threads: post() and stop() from any thread (stop() not from the loop's
-// own); everything else on the loop's thread, or
-//          before start().
+//          and changed by set().
+// Threads: post() and stop() from any thread (stop() not from the loop's own); everything else on
+//          the loop's thread, or before start().
 #pragma once
 
 #include <cstdint>

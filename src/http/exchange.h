@@ -2,7 +2,8 @@
 // thread).
 //
 // Shape:   the handler's side is ExchangeResponder; it collects output here and wakes the
-// connection, which takes it. Threads: any; the mutex is never held across a callback.
+//          connection, which takes it.
+// Threads: any; the mutex is never held across a callback.
 #pragma once
 
 #include <functional>

@@ -1,9 +1,9 @@
 // Reads one HTTP/1.x request from bytes as they come; no I/O.
 //
 // Shape:   feed() until done() or failed(); then take() the request, and a new reader reads the
-// next one. Errors:  as an HTTP status with a sentence: 400 malformed, 413 body and 431 header too
-// large, 501 unknown transfer
-//          encoding, 505 version.
+//          next one.
+// Errors:  as an HTTP status with a sentence: 400 malformed, 413 body and 431 header too large, 501
+//          unknown transfer encoding, 505 version.
 // Source:  RFC 9112; the header is parsed by Boost.Beast's basic_parser, the body is read here.
 #pragma once
 

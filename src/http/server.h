@@ -2,16 +2,15 @@
 // dashboards.
 //
 // Shape:   HTTP/1.1 with keep-alive and chunked streaming over TLS 1.2+ (or plain on loopback when
-// no certificate is
-//          given). The handler gets each request with its whole body and a Responder, and may
-//          answer at once or later, from any thread, with one response or a stream (watch).
+//          no certificate is given). The handler gets each request with its whole body and a
+//          Responder, and may answer at once or later, from any thread, with one response or a
+//          stream (watch).
 // Units:   sizes in bytes.
 // Errors:  start() answers kUnavailable "address already in use" with the port; malformed, too
-// large (413), too slow (408)
-//          requests are answered and dropped by the server itself. A stream whose peer reads too
-//          slowly (more than stream_backlog_max unsent) is cut.
+//          large (413), too slow (408) requests are answered and dropped by the server itself. A
+//          stream whose peer reads too slowly (more than stream_backlog_max unsent) is cut.
 // Threads: runs its own I/O threads (threads option); the handler is called on them and must not
-// block.
+//          block.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,9 @@
 // flooding the API.
 //
 // Shape:   the same event about the same object within ten minutes raises the count of one Event;
-// more than ten like events
-//          (same object and reason, other texts) within that time are folded into one "(combined
-//          from similar events)". Each object may cause 25 events at once and one every 5 minutes
-//          after that; what is over is dropped.
+//          more than ten like events (same object and reason, other texts) within that time are
+//          folded into one "(combined from similar events)". Each object may cause 25 events at
+//          once and one every 5 minutes after that; what is over is dropped.
 // Errors:  a refused write is logged and dropped; an Event that has gone is written anew.
 // Threads: the executor of the client.
 // Source:  client-go tools/record (semantics and limits).

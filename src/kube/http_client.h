@@ -1,12 +1,11 @@
 // kube::Client for an API server over HTTPS.
 //
 // Errors:  a Status answer becomes an Error with its code, message and causes; an answer that is no
-// JSON becomes the code
-//          of its HTTP status with the text's beginning; kUnavailable and kTimeout where no answer
-//          came.
+//          JSON becomes the code of its HTTP status with the text's beginning; kUnavailable and
+//          kTimeout where no answer came.
 // Threads: any; callbacks run on the executor of the http::Client.
 // Source:  Kubernetes API concepts (paths, media types of patches, watch framing: one JSON event a
-// line).
+//          line).
 #pragma once
 
 #include <memory>

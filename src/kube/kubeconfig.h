@@ -1,12 +1,10 @@
 // kubeconfig files: which API server to call and as whom.
 //
 // Shape:   the current context (or the one asked for) with its cluster and user; certificates
-// inline (*-data) or as files
-//          beside the kubeconfig; bearer tokens inline or from a file.
+//          inline (*-data) or as files beside the kubeconfig; bearer tokens inline or from a file.
 // Errors:  kBadRequest for a file that is none, kNotFound for a context, cluster or user that is
-// not there, kInvalid for
-//          ways of signing in that are not supported (exec, auth-provider, username, skipped verification), each naming
-//          file and entry.
+//          not there, kInvalid for ways of signing in that are not supported (exec, auth-provider,
+//          username, skipped verification), each naming file and entry.
 // Source:  k8s.io/client-go tools/clientcmd/api/v1 (format).
 #pragma once
 

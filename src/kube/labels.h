@@ -2,8 +2,10 @@
 //
 // Shape:   a selector is the AND of its requirements; without any it selects everything.
 // Errors:  kBadRequest in Kubernetes' words for text; kInvalid with causes for LabelSelector
-// objects. Threads: plain values. Source:  k8s.io/apimachinery v0.36.3 pkg/labels, pkg/fields,
-// pkg/apis/meta/v1 (LabelSelectorAsSelector).
+//          objects.
+// Threads: plain values.
+// Source:  k8s.io/apimachinery v0.36.3 pkg/labels, pkg/fields, pkg/apis/meta/v1
+//          (LabelSelectorAsSelector).
 #pragma once
 
 #include <cstdint>

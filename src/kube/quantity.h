@@ -2,16 +2,17 @@
 // remembers how to be written.
 //
 // Shape:   value * 10^scale in 64 bits where it fits, else a big decimal on the side; 24 bytes and
-// a pointer that is null
-//          nearly always. Copies share the side part.
-// Limits:  text of at most 1024 characters. A sum of amounts that differ by more than 1000 digits
-// is the larger one. Units:   what the resource counts (cores, bytes, devices). The finest step is
-// 10^-9; finer values are rounded away from
-//          zero on parsing. Values with a binary suffix are capped at 2^63-1 in magnitude on
-//          parsing, others are not.
+//          a pointer that is null nearly always. Copies share the side part.
+// Limits:  text of at most 1024 characters. A sum of amounts that differ by more than 1000 digits is the
+//          larger one.
+// Units:   what the resource counts (cores, bytes, devices). The finest step is 10^-9; finer values
+//          are rounded away from zero on parsing. Values with a binary suffix are capped at 2^63-1
+//          in magnitude on parsing, others are not.
 // Errors:  parse answers kBadRequest in Kubernetes' words; value() and milli_value() saturate at
-// the ends of int64. Threads: plain values. Source:  k8s.io/apimachinery v0.36.3 pkg/api/resource;
-// checked against it by testdata/quantity.golden.
+//          the ends of int64.
+// Threads: plain values.
+// Source:  k8s.io/apimachinery v0.36.3 pkg/api/resource; checked against it by
+//          testdata/quantity.golden.
 #pragma once
 
 #include <compare>

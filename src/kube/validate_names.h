@@ -1,8 +1,9 @@
 // What Kubernetes accepts as names, labels and annotation keys.
 //
 // Shape:   each function answers the reasons why the text is refused, in Kubernetes' words; none:
-// it is accepted. Source:  k8s.io/apimachinery v0.36.3 pkg/util/validation,
-// pkg/api/validate/content; RFC 1123, RFC 1035.
+//          it is accepted.
+// Source:  k8s.io/apimachinery v0.36.3 pkg/util/validation, pkg/api/validate/content; RFC 1123, RFC
+//          1035.
 #pragma once
 
 #include <string>

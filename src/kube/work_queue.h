@@ -1,12 +1,12 @@
 // Keys to work on, each once at a time, with retries that back off: the heart of a controller.
 //
 // Shape:   add() of a key that waits does nothing; add() of a key that is in work runs it once more
-// afterwards. The handler
-//          says when it is done and how: a failure runs the key again after 5 ms, 10 ms, ... 1000
-//          s; success forgets the failures. Keys run in order of arrival, at most `parallel` at
-//          once.
+//          afterwards. The handler says when it is done and how: a failure runs the key again after
+//          5 ms, 10 ms, ... 1000 s; success forgets the failures. Keys run in order of arrival, at
+//          most `parallel` at once.
 // Threads: everything on the executor; the handler's `done` may be called later, once, from that
-// executor. Source:  client-go util/workqueue (semantics and delays).
+//          executor.
+// Source:  client-go util/workqueue (semantics and delays).
 #pragma once
 
 #include <functional>

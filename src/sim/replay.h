@@ -3,10 +3,9 @@
 // fragmented, at each percent of arrived load.
 //
 // Shape:   run_one(workload, arrivals, policy, ...) is pure and may run on any thread; run_replay
-// reads the files and does
-//          all runs one after the other. Each arrival is one row; rows fall into bins of one
-//          percent of arrived load (rounded half to even), a bin's value is the mean of its rows,
-//          each rounded to 0.01.
+//          reads the files and does all runs one after the other. Each arrival is one row; rows
+//          fall into bins of one percent of arrived load (rounded half to even), a bin's value is
+//          the mean of its rows, each rounded to 0.01.
 // Units:   percent of all GPUs of the cluster; seconds; MB (10^6 bytes).
 // Errors:  kInvalid for options and files; messages name the option or the file's place.
 // Source:  the protocol of Weng et al., USENIX ATC 2023 (experiments/README of its simulator).

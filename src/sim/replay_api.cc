@@ -36,9 +36,13 @@ class Driver : public std::enable_shared_from_this<Driver> {
     int64_t milli = 0;
   };
 
-  Driver(const TraceWorkload& workload, const PlannedRun& planned, size_t count, kube::Client& client,
-         const base::Clock& clock, std::function<void(int)> progress)
-      : workload_(workload), planned_(planned), outcomes_(count), client_(client), clock_(clock),
+  Driver(const TraceWorkload& workload, const PlannedRun& planned, size_t count,
+         kube::Client& client, const base::Clock& clock, std::function<void(int)> progress)
+      : workload_(workload),
+        planned_(planned),
+        outcomes_(count),
+        client_(client),
+        clock_(clock),
         progress_(std::move(progress)) {}
 
   void start(base::Executor& executor) {
@@ -138,7 +142,8 @@ std::optional<core::Placement> placement_of(const Driver::Outcome& outcome) {
   if (outcome.node.empty()) return std::nullopt;
   core::Placement out;
   // "n-<rank>": the fleet's names.
-  out.node = core::NodeId(static_cast<int32_t>(number_in(std::string_view(outcome.node).substr(2))));
+  out.node =
+      core::NodeId(static_cast<int32_t>(number_in(std::string_view(outcome.node).substr(2))));
   out.milli = static_cast<int32_t>(outcome.milli);
   std::string_view rest = outcome.gpus;
   while (!rest.empty()) {
@@ -151,8 +156,8 @@ std::optional<core::Placement> placement_of(const Driver::Outcome& outcome) {
 }
 
 // Waits until the scheduler has seen all nodes, so that the first pods have the whole fleet to choose from.
-void wait_for_nodes(const ApiReplayParts& parts, scheduler::Scheduler& scheduler, Kubelets& kubelets,
-                    size_t nodes) {
+void wait_for_nodes(const ApiReplayParts& parts, scheduler::Scheduler& scheduler,
+                    Kubelets& kubelets, size_t nodes) {
   bool ready = false;
   while (!ready) {
     bool registered = false;
@@ -209,17 +214,19 @@ Value pod_of(const TracePod& pod, size_t arrival) {
        {"metadata", Value::object({{"name", fmt::format("p{}", arrival)},
                                    {"namespace", "default"},
                                    {"annotations", std::move(annotations)}})},
-       {"spec",
-        Value::object({{"schedulerName", "tessera"},
-                       {"containers", Value::array({Value::object(
-                                          {{"name", "main"},
-                                           {"image", "registry.example/work:1"},
-                                           {"resources", Value::object({{"requests", std::move(requests)},
-                                                                        {"limits", std::move(limits)}})}})})}})}});
+       {"spec", Value::object(
+                    {{"schedulerName", "tessera"},
+                     {"containers",
+                      Value::array({Value::object(
+                          {{"name", "main"},
+                           {"image", "registry.example/work:1"},
+                           {"resources", Value::object({{"requests", std::move(requests)},
+                                                        {"limits", std::move(limits)}})}})})}})}});
 }
 
-base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload, const PlannedRun& planned,
-                                              int load_percent, const ApiReplayParts& parts,
+base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload,
+                                              const PlannedRun& planned, int load_percent,
+                                              const ApiReplayParts& parts,
                                               std::function<void(int percent)> progress) {
   base::Random random(planned.arrivals.seed);
   apiserver::Api::Options api_options;
@@ -241,13 +248,15 @@ base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload, con
                                                           *parts.clock, random.fork(), scheduling);
   Kubelets::Options running;
   running.times.start = {};
-  auto kubelets = std::make_unique<Kubelets>(*kubelet_client, *parts.kubelets, *parts.clock, random.fork(),
-                                             fleet_of(workload, planned.arrivals.node_rank), running);
+  auto kubelets =
+      std::make_unique<Kubelets>(*kubelet_client, *parts.kubelets, *parts.clock, random.fork(),
+                                 fleet_of(workload, planned.arrivals.node_rank), running);
   scheduler->start();
   kubelets->start();
   wait_for_nodes(parts, *scheduler, *kubelets, workload.nodes.size());
   const size_t count = arrivals_within(workload, planned, load_percent);
-  auto driver = std::make_shared<Driver>(workload, planned, count, *driver_client, *parts.clock, progress);
+  auto driver =
+      std::make_shared<Driver>(workload, planned, count, *driver_client, *parts.clock, progress);
   auto done = driver->done();
   driver->start(*parts.driver);
   const base::Status status = done.get();

@@ -36,8 +36,9 @@ struct ApiReplayResult {
   size_t waiting = 0;
 };
 
-base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload, const PlannedRun& planned,
-                                              int load_percent, const ApiReplayParts& parts,
+base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload,
+                                              const PlannedRun& planned, int load_percent,
+                                              const ApiReplayParts& parts,
                                               std::function<void(int percent)> progress = {});
 
 // The trace's nodes as a fleet, named by rank.

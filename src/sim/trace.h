@@ -1,15 +1,16 @@
 // Production traces as text files: nodes, pods, and the order in which the pods arrive.
 //
 // Shape:   node rows "sn,cpu_milli,memory_mib,gpu,model"; pod rows
-// "name,cpu_milli,memory_mib,num_gpu,gpu_milli" and
-//          optionally "gpu_spec" (models joined by '|'); columns are found by the header, others
-//          are passed over. An arrivals file (plain or gzip) has three lines a seed: "S <seed>";
-//          pods in order of arrival, as 0-based indices into the name-sorted pods; the rank of each
-//          name-sorted node, by which ties between nodes are broken.
+//          "name,cpu_milli,memory_mib,num_gpu,gpu_milli" and optionally "gpu_spec" (models joined
+//          by '|'); columns are found by the header, others are passed over. An arrivals file
+//          (plain or gzip) has three lines a seed: "S <seed>"; pods in order of arrival, as 0-based
+//          indices into the name-sorted pods; the rank of each name-sorted node, by which ties
+//          between nodes are broken.
 // Units:   thousandths of a core, MiB, thousandths of a GPU per device.
 // Errors:  kInvalid, "file:line: column: what is wrong: what it must be"; kTooLarge past the limits
-// below. Threads: plain values. Source:  the openb traces of github.com/alibaba/clusterdata
-// (cluster-trace-gpu-v2023).
+//          below.
+// Threads: plain values.
+// Source:  the openb traces of github.com/alibaba/clusterdata (cluster-trace-gpu-v2023).
 #pragma once
 
 #include <cstdint>

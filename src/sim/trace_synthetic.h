@@ -2,10 +2,10 @@
 // those of the published cluster. For the demo, benchmarks and tests.
 //
 // Units:   thousandths of a core, MiB, thousandths of a GPU per device; `pods` counts how often the
-// shape was seen. Source:  the pod list of github.com/alibaba/clusterdata, cluster-trace-gpu-v2023
-// (8152 pods), counted by (cpu, GPUs, share);
-//          memory is the median of each group. Node shapes and their numbers: the same trace, node
-//          list.
+//          shape was seen.
+// Source:  the pod list of github.com/alibaba/clusterdata, cluster-trace-gpu-v2023 (8152 pods),
+//          counted by (cpu, GPUs, share); memory is the median of each group. Node shapes and their
+//          numbers: the same trace, node list.
 #pragma once
 
 #include <cstdint>

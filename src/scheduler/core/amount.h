@@ -2,7 +2,7 @@
 //
 // Units:   any; amounts are never negative, int64 max reads "more than there can be".
 // Source:  Kubernetes quantities reach int64 max, and so may a request ("nvidia.com/gpu:
-// 9223372036854775807").
+//          9223372036854775807").
 #pragma once
 
 #include <cstdint>

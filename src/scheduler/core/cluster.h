@@ -3,9 +3,8 @@
 // node looks only at nodes that changed.
 //
 // Shape:   nodes in slots, NodeId is the slot; the order of slots is the order in which ties
-// between nodes are broken.
-//          Pods in slots, PodId is the slot. A removed node's slot is used again once its last pod
-//          has left it.
+//          between nodes are broken. Pods in slots, PodId is the slot. A removed node's slot is
+//          used again once its last pod has left it.
 // Units:   as in node.h. Integers only; nothing wraps, nothing goes below zero.
 // Errors:  none: callers hand in what check() accepted. Wrong ids are bugs and end the process.
 // Threads: one writer (the scheduler's strand).

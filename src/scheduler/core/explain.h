@@ -2,10 +2,9 @@
 // nearest.
 //
 // Shape:   Verdict{code, nodes, counts, nearest}. kBusy: a node could hold the pod if others left;
-// kNever: no node of this
-//          cluster could, even empty.
+//          kNever: no node of this cluster could, even empty.
 // Source:  the wording of FailedScheduling events of kube-scheduler 1.36, which users and tools
-// search for.
+//          search for.
 #pragma once
 
 #include <string>

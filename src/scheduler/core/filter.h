@@ -1,9 +1,8 @@
 // Whether one node can hold one pod, and if not, why: in Kubernetes' order and words.
 //
 // Shape:   rules (cordon, taints, selector and affinity, GPU model) depend on the node's
-// declaration and are answered by
-//          check_rules; amounts by fits (yes or no, fast) and shortages (all that is short, for
-//          explanations). Rules between pods are in pod_rules.h.
+//          declaration and are answered by check_rules; amounts by fits (yes or no, fast) and
+//          shortages (all that is short, for explanations). Rules between pods are in pod_rules.h.
 // Source:  kube-scheduler 1.36: plugin order and failure messages.
 #pragma once
 

@@ -2,10 +2,9 @@
 // they come, cannot use.
 //
 // Shape:   F(node) = sum over typical pods m of weight(m) x F(node, m), an exact integer. F(node,
-// m) is all idle milli
-//          where no m can run on the node, else only the idle pieces too small for m. Answers are
-//          remembered by the state of the GPUs (a multiset), the CPU bracket and the model, so most
-//          questions are one look-up.
+//          m) is all idle milli where no m can run on the node, else only the idle pieces too small
+//          for m. Answers are remembered by the state of the GPUs (a multiset), the CPU bracket and
+//          the model, so most questions are one look-up.
 // Units:   thousandths of a GPU x weight; divide by weight_total() for thousandths of a GPU.
 // Threads: the scheduler's strand.
 // Source:  Weng et al., USENIX ATC 2023, equations 1 to 4.

@@ -2,8 +2,7 @@
 // integers only.
 //
 // Shape:   three independent dense numberings that start at 0. Ids are never given back, so a name
-// keeps its id for the
-//          life of the interner.
+//          keeps its id for the life of the interner.
 // Threads: one writer (the scheduler's strand).
 #pragma once
 

@@ -1,9 +1,8 @@
 // One node as the scheduler sees it: what it declares (NodeSpec) and what is left of it (NodeLoad).
 //
 // Shape:   NodeLoad is the part that filters and scores read for every node, kept small and
-// contiguous; NodeSpec is read
-//          where a rule needs it. Devices are bits of a mask and entries of an array, device 0
-//          first.
+//          contiguous; NodeSpec is read where a rule needs it. Devices are bits of a mask and
+//          entries of an array, device 0 first.
 // Units:   thousandths of a core and of a GPU, bytes, MiB of GPU memory.
 #pragma once
 

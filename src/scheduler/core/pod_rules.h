@@ -2,8 +2,9 @@
 // of pods already placed), topology spread.
 //
 // Shape:   built once for a request from the counts that the cluster keeps, then asked for each
-// node that fits. Source:  kube-scheduler 1.36, InterPodAffinity and PodTopologySpread (node
-// affinity honoured, taints ignored).
+//          node that fits.
+// Source:  kube-scheduler 1.36, InterPodAffinity and PodTopologySpread (node affinity honoured,
+//          taints ignored).
 #pragma once
 
 #include <memory>

@@ -3,8 +3,7 @@
 // somebody asks for it.
 //
 // Shape:   Term (selector + topology key) -> domain (value of that node label) -> {pods selected,
-// pods that forbid}.
-//          "Forbid" counts pods that carry the term as their own anti-affinity.
+//          pods that forbid}. "Forbid" counts pods that carry the term as their own anti-affinity.
 // Units:   pods.
 // Threads: the scheduler's strand.
 #pragma once

@@ -1,15 +1,14 @@
 // The placement policies: which of the nodes that can hold a pod is best, and which of its devices.
 //
 // Shape:   six policies by name: random, dotprod, clustering, packing, bestfit, fgd. A score is a
-// small integer, higher is
-//          better; among equal scores the first node wins. Whole GPUs are taken lowest index first,
-//          shares by the policy (fgd: where fragmentation grows least; the others: the fullest
-//          device that still fits).
+//          small integer, higher is better; among equal scores the first node wins. Whole GPUs are
+//          taken lowest index first, shares by the policy (fgd: where fragmentation grows least;
+//          the others: the fullest device that still fits).
 // Units:   scores are points; FGD's are floor(100 / (1 + exp(-dF))) with dF the idle GPUs saved
-// from fragmentation. Errors:  parse_policy: kInvalid with the known names. Source:  Weng et al.,
-// USENIX ATC 2023, section 6 and its simulator: coarse integer scores with a fixed order of nodes
-// do
-//          better than exact ones.
+//          from fragmentation.
+// Errors:  parse_policy: kInvalid with the known names.
+// Source:  Weng et al., USENIX ATC 2023, section 6 and its simulator: coarse integer scores with a
+//          fixed order of nodes do better than exact ones.
 #pragma once
 
 #include <limits>

@@ -1,9 +1,8 @@
 // The waiting pods: in which order they are tried, and when one that found no place is tried again.
 //
 // Shape:   highest priority first, then first come, first served. A pod that found no place is
-// parked: a change of the
-//          cluster (wake_all) or kParkedMax brings it back, but not before its backoff, 1 s
-//          doubling to 10 s, has passed.
+//          parked: a change of the cluster (wake_all) or kParkedMax brings it back, but not before
+//          its backoff, 1 s doubling to 10 s, has passed.
 // Units:   times are handed in; nothing here asks a clock.
 // Threads: the scheduler's strand.
 // Source:  kube-scheduler's queue (active, backoff, unschedulable) and its defaults.

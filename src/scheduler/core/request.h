@@ -1,12 +1,11 @@
 // What one pod asks of a node, with every name interned.
 //
 // Shape:   a PodRequest is a Shape (all that filters and scores on one node look at; equal shapes
-// share their cached
-//          scores) plus what ties it to other pods: namespace, labels, affinity between pods,
-//          topology spread.
+//          share their cached scores) plus what ties it to other pods: namespace, labels, affinity
+//          between pods, topology spread.
 // Units:   thousandths of a core, bytes, thousandths of a GPU per device, MiB of GPU memory per
-// device. Errors:  check() names the field that makes no sense; amounts may be as large as int64
-// goes.
+//          device.
+// Errors:  check() names the field that makes no sense; amounts may be as large as int64 goes.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,9 @@
 // will do.
 //
 // Shape:   place() answers quickly and changes nothing but its own caches; the caller puts the pod
-// into the cluster
-//          (directly, or through a Txn) and the next call sees it through the cluster's change log.
-//          The mix of typical pods that FGD measures against is either given or learned from
-//          arrivals.
+//          into the cluster (directly, or through a Txn) and the next call sees it through the
+//          cluster's change log. The mix of typical pods that FGD measures against is either given
+//          or learned from arrivals.
 // Threads: the scheduler's strand. The same cluster, requests and seed give the same placements.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The best node of one shape: a tournament over the scores of all nodes.
 //
 // Shape:   a complete binary tree in an array, leaves in node order; set() is O(log n), best()
-// finds the first node of the
-//          highest score in O(log n), each leaf 4 bytes and each inner node 4 bytes.
+//          finds the first node of the highest score in O(log n), each leaf 4 bytes and each inner
+//          node 4 bytes.
 #pragma once
 
 #include <algorithm>

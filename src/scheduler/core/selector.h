@@ -2,8 +2,7 @@
 // all of interned ids.
 //
 // Shape:   Labels are sorted by key. A NodeTerm is the AND of its expressions; a list of terms is
-// their OR; an empty term
-//          selects nothing.
+//          their OR; an empty term selects nothing.
 // Source:  Kubernetes API reference, NodeSelectorRequirement, LabelSelector, Toleration (v1.36).
 #pragma once
 

@@ -2,8 +2,7 @@
 // the nodes that changed since, a new one costs one pass.
 //
 // Shape:   Entry{shape, tree of scores, rules and preference per node, position in the cluster's
-// change log}; entries
-//          used longest ago go when the whole takes more than `bytes_max`.
+//          change log}; entries used longest ago go when the whole takes more than `bytes_max`.
 // Threads: the scheduler's strand.
 #pragma once
 

@@ -2,12 +2,12 @@
 // together.
 //
 // Shape:   place() and evict() take effect at once, so that decisions in between see them;
-// rollback_to() undoes all since a
-//          mark in O(changes) and leaves the cluster exactly as it was, ids included. Going out of
-//          scope undoes what was not committed. A gang, a preemption and a what-if are one Txn
-//          each.
+//          rollback_to() undoes all since a mark in O(changes) and leaves the cluster exactly as it
+//          was, ids included. Going out of scope undoes what was not committed. A gang, a
+//          preemption and a what-if are one Txn each.
 // Errors:  nodes must not be added, changed or removed while a Txn is open; a second Txn may nest
-// inside the first. Threads: the scheduler's strand.
+//          inside the first.
+// Threads: the scheduler's strand.
 #pragma once
 
 #include <vector>

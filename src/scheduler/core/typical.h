@@ -2,11 +2,11 @@
 // fragmentation is measured.
 //
 // Shape:   groups of (cpu, milli per GPU, GPUs, models) with a weight; memory is not part of it.
-// The set keeps the most
-//          frequent groups until they cover 95 % of the pods; ties go to the larger tuple.
+//          The set keeps the most frequent groups until they cover 95 % of the pods; ties go to the
+//          larger tuple.
 // Units:   weights are counts of pods, so that every sum over the mix is an exact integer.
 // Source:  Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4, and its simulator's
-// defaults.
+//          defaults.
 #pragma once
 
 #include <compare>
