@@ -1,7 +1,9 @@
 #include "sim/world.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "apiserver/api.h"
@@ -25,6 +27,7 @@ using kube::Object;
 using kube::WatchEvent;
 
 constexpr int kRestAttempts = 4;
+constexpr Duration kNewsTake = base::seconds(15);  // until all have heard, on the bad network
 
 std::string_view word(WatchEvent::Type type) {
   switch (type) {
@@ -74,6 +77,8 @@ class World {
   std::unique_ptr<FaultyClient> client(std::string_view name);
   base::Status watch_all();
   void on_event(std::string_view resource, const WatchEvent& event);
+  base::Status see_refusal(const Object& pod);
+  void set_gpu(size_t node, int gpu, bool healthy);
   void apply_workload();
   void inject();
   void inject_one();
@@ -90,6 +95,13 @@ class World {
   NetworkFaults faults_;
   std::vector<std::string> node_names_;
   std::vector<int> node_gpus_;
+  struct GpuHealth {
+    bool healthy = true;
+    Duration since;
+  };
+  std::map<std::string, std::map<int, GpuHealth>, std::less<>>
+      health_;                     // GPUs that were ever sick, by node
+  std::set<std::string> refused_;  // uids of pods
   std::unique_ptr<apiserver::Api> api_;
   std::vector<std::unique_ptr<apiserver::LocalClient>> locals_;
   std::vector<std::unique_ptr<FaultyClient>> clients_;
@@ -99,7 +111,7 @@ class World {
   std::unique_ptr<Kubelets> kubelets_;
   std::unique_ptr<Workload> workload_;
   std::vector<std::unique_ptr<base::Subscription>> watches_;
-  Invariants invariants_{base::seconds(15)};
+  Invariants invariants_{kNewsTake};
   base::Status broken_;
   WorldReport report_;
 };
@@ -192,8 +204,33 @@ void World::on_event(std::string_view resource, const WatchEvent& event) {
   base::Status status;
   if (resource == "nodes") status = invariants_.see_node(event, clock_.now());
   if (resource == "pods") status = invariants_.see_pod(event, clock_.now());
+  if (resource == "pods" && status) status = see_refusal(event.object);
   if (status) status = invariants_.see_version(resource, event);
   if (!status && broken_) broken_ = status;
+}
+
+// The kubelet refuses a pod of our scheduler only where one of its GPUs is sick, or was so a moment ago.
+base::Status World::see_refusal(const Object& pod) {
+  const std::string_view reason = pod.get("status", "reason").as_string();
+  if (!reason.starts_with("OutOf") && reason != "UnexpectedAdmissionError") return {};
+  if (!refused_.insert(std::string(pod.uid())).second) return {};
+  const std::string_view node = pod.get("spec", "nodeName").as_string();
+  const std::string chosen = "," + std::string(pod.annotation("tessera.dev/gpus")) + ",";
+  const auto known = health_.find(node);
+  if (known != health_.end() && reason == "UnexpectedAdmissionError") {
+    for (const auto& [gpu, health] : known->second) {
+      const bool asked =
+          chosen == ",," || chosen.find(fmt::format(",{},", gpu)) != std::string::npos;
+      if (asked && (!health.healthy || loop_.now() - health.since < kNewsTake)) return {};
+    }
+  }
+  return base::error(base::Code::kInternal, "pod {} was refused by {}: {}", pod.key(), node,
+                     pod.get("status", "message").as_string());
+}
+
+void World::set_gpu(size_t node, int gpu, bool healthy) {
+  kubelets_->set_gpu_healthy(node_names_[node], gpu, healthy);
+  health_[node_names_[node]][gpu] = {healthy, loop_.now()};
 }
 
 void World::apply_workload() {
@@ -228,9 +265,9 @@ void World::inject_one() {
     case 2:
       if (node_gpus_[pick] > 0) {
         const int gpu = static_cast<int>(random_.below(static_cast<uint64_t>(node_gpus_[pick])));
-        kubelets_->set_gpu_healthy(name, gpu, false);
+        set_gpu(pick, gpu, false);
         loop_.post_after(base::seconds(static_cast<int64_t>(10 + random_.below(200))),
-                         [this, name, gpu] { kubelets_->set_gpu_healthy(name, gpu, true); });
+                         [this, pick, gpu] { set_gpu(pick, gpu, true); });
       }
       break;
     default: {  // a user deletes something

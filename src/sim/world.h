@@ -27,7 +27,7 @@ struct WorldOptions {
   Fleet fleet;  // empty: drawn from the seed, 3 to 12 nodes
   base::Duration duration = base::seconds(600);
   base::Duration settle = base::seconds(1200);  // after the faults, until all must be well
-  int workloads = 24;
+  int workloads = 40;
   bool faults = true;
   // Every change of every object, as lines.
   std::function<void(const std::string& line)> log;
