@@ -147,13 +147,13 @@ void NodeController::sync_taints(const std::string& name, Done done) {
 void NodeController::sync_pods(const std::string& name, Done done) {
   const Object node = nodes_.find(name);
   if (!node || (is_node_ready(node) && !evicts(node))) return done({});
-  const bool lost = condition_of(node["status"], "Ready")["status"].as_string() == "Unknown";
   const base::Time now = cluster_.now();
   std::optional<base::Time> next;
   std::vector<Action> actions;
   for (const Object& pod : pod_index_.on_node(name)) {
     if (is_finished(pod)) continue;
-    if (lost && is_ready(pod)) actions.push_back(mark_not_ready(pod));
+    Value status = lost_pod_status(pod["status"], node["status"], now);
+    if (status != pod["status"]) actions.push_back(mark_not_ready(pod, std::move(status)));
     if (pod.deleting()) continue;
     const auto due = eviction_time(node.get("spec", "taints"), pod.get("spec", "tolerations"), now);
     if (due && *due <= now) {
@@ -166,10 +166,10 @@ void NodeController::sync_pods(const std::string& name, Done done) {
   run_all(std::move(actions), std::move(done));
 }
 
-Action NodeController::mark_not_ready(const Object& pod) {
-  return [this, pod](Done done) {
+Action NodeController::mark_not_ready(const Object& pod, Value status) {
+  return [this, pod, status = std::move(status)](Done done) {
     Value changed = pod.json();
-    changed.set("status", lost_pod_status(pod["status"], cluster_.now()));
+    changed.set("status", status);
     cluster_.update(pods_, std::move(changed), "status", as_status(std::move(done)));
   };
 }

@@ -31,7 +31,7 @@ class NodeController {
   void sync(const std::string& name, Done done);
   void sync_taints(const std::string& name, Done done);
   void sync_pods(const std::string& name, Done done);
-  Action mark_not_ready(const kube::Object& pod);
+  Action mark_not_ready(const kube::Object& pod, json::Value status);
   Action evict(const kube::Object& node, const kube::Object& pod);
   void collect_pods(const std::string& name, Done done);
   Action force_delete(const kube::Object& pod);

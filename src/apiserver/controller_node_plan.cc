@@ -87,9 +87,15 @@ Value node_taints(const Object& node, base::Time now) {
   return taints;
 }
 
-Value lost_pod_status(const Value& status, base::Time now) {
+Value lost_pod_status(const Value& status, const Value& node_status, base::Time now) {
   const Value& ready = condition_of(status, "Ready");
-  if (ready["status"].as_string() != "True") return status;
+  const Value& lost = condition_of(node_status, "Ready");
+  if (ready["status"].as_string() != "True" || lost["status"].as_string() != "Unknown") {
+    return status;
+  }
+  const auto since = base::parse_rfc3339(ready["lastTransitionTime"].as_string());
+  const auto lost_at = base::parse_rfc3339(lost["lastTransitionTime"].as_string());
+  if (since && lost_at && *since >= *lost_at) return status;
   Value next = status;
   Value condition = ready;
   condition.set("status", "False");
