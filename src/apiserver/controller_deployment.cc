@@ -10,16 +10,6 @@ namespace tessera::apiserver::controller {
 using json::Value;
 using kube::Object;
 
-namespace {
-
-ObjectDone as_status(Done done) {
-  return [done = std::move(done)](base::Result<Object> result) {
-    done(result ? base::Status() : base::Status(base::error(result.error())));
-  };
-}
-
-}  // namespace
-
 DeploymentController::DeploymentController(Cluster& cluster, OwnerIndex& sets, OwnerIndex& pods)
     : cluster_(cluster),
       set_index_(sets),

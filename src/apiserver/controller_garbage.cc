@@ -29,13 +29,6 @@ OwnerState state_of(const Object& owner) {
                                                                : OwnerState::kSolid;
 }
 
-ObjectDone as_status(Done done) {
-  return [done = std::move(done)](base::Result<Object> result) {
-    const bool fine = result || result.error().code == base::Code::kNotFound;
-    done(fine ? base::Status() : base::Status(base::error(result.error())));
-  };
-}
-
 }  // namespace
 
 GarbagePlan plan_garbage(const std::vector<std::pair<std::string, OwnerState>>& owners,
@@ -260,7 +253,8 @@ void GarbageCollector::foreground(const Item& item, Done done) {
 void GarbageCollector::drop_finalizer(const Item& item, std::string_view finalizer, Done done) {
   Value patch;
   patch.ref("metadata").set("$deleteFromPrimitiveList/finalizers", Value::array({finalizer}));
-  cluster_.patch(*item.cache, item.object, std::move(patch), {}, as_status(std::move(done)));
+  cluster_.patch(*item.cache, item.object, std::move(patch), {},
+                 as_status(unless_gone(std::move(done))));
 }
 
 void GarbageCollector::drop_references(const Item& item, const std::vector<std::string>& uids,
@@ -270,7 +264,8 @@ void GarbageCollector::drop_references(const Item& item, const std::vector<std::
   for (const std::string& uid : uids) {
     references.push_back(Value::object({{"$patch", "delete"}, {"uid", uid}}));
   }
-  cluster_.patch(*item.cache, item.object, std::move(patch), {}, as_status(std::move(done)));
+  cluster_.patch(*item.cache, item.object, std::move(patch), {},
+                 as_status(unless_gone(std::move(done))));
 }
 
 }  // namespace tessera::apiserver::controller

@@ -12,20 +12,6 @@ using kube::Object;
 
 namespace {
 
-ObjectDone as_status(Done done) {
-  return [done = std::move(done)](base::Result<Object> result) {
-    done(result ? base::Status() : base::Status(base::error(result.error())));
-  };
-}
-
-// What is gone has no finalizer any more.
-Done unless_gone(Done done) {
-  return [done = std::move(done)](base::Status status) {
-    if (!status && status.error().code == base::Code::kNotFound) return done({});
-    done(std::move(status));
-  };
-}
-
 std::vector<Object> tracked_pods(std::vector<Object> pods) {
   std::erase_if(pods, [](const Object& pod) { return !has_finalizer(pod, kJobFinalizer); });
   return pods;

@@ -13,7 +13,8 @@ namespace {
 constexpr base::Duration kLookAgain = base::seconds(2);
 constexpr std::string_view kFinalizer = "kubernetes";
 
-ObjectDone as_status(Done done) {
+// Gone or there already: nothing left to do.
+ObjectDone unless_settled(Done done) {
   return [done = std::move(done)](base::Result<Object> result) {
     const bool fine = result || result.error().code == base::Code::kNotFound ||
                       result.error().code == base::Code::kAlreadyExists;
@@ -61,7 +62,7 @@ void NamespaceController::ensure_account(const std::string& name, Done done) {
   cluster_.create(accounts_, std::move(account),
                   [done = std::move(done)](const base::Result<Object>& made) {
                     if (!made && is_namespace_terminating(made.error())) return done({});
-                    as_status(done)(made);
+                    unless_settled(done)(made);
                   });
 }
 
@@ -123,7 +124,7 @@ void NamespaceController::finalize(const Object& object, Done done) {
   } else {
     next.ref("spec").set("finalizers", std::move(kept));
   }
-  cluster_.update(namespaces_, std::move(next), "finalize", as_status(std::move(done)));
+  cluster_.update(namespaces_, std::move(next), "finalize", unless_settled(std::move(done)));
 }
 
 }  // namespace tessera::apiserver::controller

@@ -15,13 +15,6 @@ constexpr base::Duration kLookPeriod = base::seconds(5);
 constexpr base::Duration kGoneDelay = base::seconds(40);
 constexpr std::string_view kLeases = "kube-node-lease/";
 
-ObjectDone as_status(Done done) {
-  return [done = std::move(done)](base::Result<Object> result) {
-    const bool fine = result || result.error().code == base::Code::kNotFound;
-    done(fine ? base::Status() : base::Status(base::error(result.error())));
-  };
-}
-
 bool is_node_ready(const Object& node) {
   return condition_of(node["status"], "Ready")["status"].as_string() == "True";
 }
@@ -141,7 +134,7 @@ void NodeController::sync_taints(const std::string& name, Done done) {
   } else {
     changed.ref("spec").set("taints", std::move(taints));
   }
-  cluster_.update(nodes_, std::move(changed), {}, as_status(std::move(next)));
+  cluster_.update(nodes_, std::move(changed), {}, as_status(unless_gone(std::move(next))));
 }
 
 void NodeController::sync_pods(const std::string& name, Done done) {
@@ -170,7 +163,7 @@ Action NodeController::mark_not_ready(const Object& pod, Value status) {
   return [this, pod, status = std::move(status)](Done done) {
     Value changed = pod.json();
     changed.set("status", status);
-    cluster_.update(pods_, std::move(changed), "status", as_status(std::move(done)));
+    cluster_.update(pods_, std::move(changed), "status", as_status(unless_gone(std::move(done))));
   };
 }
 
@@ -213,7 +206,7 @@ Action NodeController::force_delete(const Object& pod) {
                                  {"reason", "DeletionByPodGC"},
                                  {"message", "PodGC: node no longer exists"}}),
                   cluster_.now());
-    cluster_.update(pods_, std::move(changed), "status", as_status(std::move(drop)));
+    cluster_.update(pods_, std::move(changed), "status", as_status(unless_gone(std::move(drop))));
   };
 }
 

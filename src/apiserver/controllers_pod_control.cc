@@ -11,14 +11,20 @@ namespace {
 
 constexpr int kParallelSyncs = 8;
 
-// Drops what a write answered.
-ObjectDone only_status(Done done) {
+}  // namespace
+
+ObjectDone as_status(Done done) {
   return [done = std::move(done)](base::Result<Object> result) {
     done(result ? base::Status() : base::Status(base::error(result.error())));
   };
 }
 
-}  // namespace
+Done unless_gone(Done done) {
+  return [done = std::move(done)](base::Status status) {
+    if (!status && status.error().code == base::Code::kNotFound) return done({});
+    done(std::move(status));
+  };
+}
 
 Reconciler::Reconciler(Cluster& cluster, std::string name, Sync sync)
     : cluster_(cluster),
@@ -102,7 +108,7 @@ void adopt(Cluster& cluster, Cache& dependents, const Cache& owners, const Objec
           Value patch;
           patch.ref("metadata", "ownerReferences").push_back(controller_reference(owner, *kind));
           actions.push_back([&cluster, at, object, patch](Done each) {
-            cluster.patch(*at, object, patch, {}, only_status(std::move(each)));
+            cluster.patch(*at, object, patch, {}, as_status(std::move(each)));
           });
         }
         run_all(std::move(actions), done);
@@ -117,7 +123,7 @@ void release(Cluster& cluster, Cache& dependents, const Object& owner, std::vect
     patch.ref("metadata", "ownerReferences")
         .push_back(Value::object({{"$patch", "delete"}, {"uid", owner.uid()}}));
     actions.push_back([&cluster, at = &dependents, object, patch](Done each) {
-      cluster.patch(*at, object, patch, {}, only_status(std::move(each)));
+      cluster.patch(*at, object, patch, {}, as_status(std::move(each)));
     });
   }
   run_all(std::move(actions), std::move(done));
@@ -127,7 +133,7 @@ void write_status(Cluster& cluster, Cache& cache, const Object& object, Value st
   if (object["status"] == status) return done({});
   Value next = object.json();
   next.set("status", std::move(status));
-  cluster.update(cache, std::move(next), "status", only_status(std::move(done)));
+  cluster.update(cache, std::move(next), "status", as_status(std::move(done)));
 }
 
 }  // namespace tessera::apiserver::controller

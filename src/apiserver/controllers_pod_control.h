@@ -12,6 +12,11 @@
 
 namespace tessera::apiserver::controller {
 
+// For writes whose object nobody needs.
+ObjectDone as_status(Done done);
+// What is gone needs no change any more.
+Done unless_gone(Done done);
+
 // At most this many pods are made or deleted in one go.
 inline constexpr size_t kBurstPods = 500;
 
