@@ -199,7 +199,7 @@ std::string render(const Picture& picture, int columns, int rows, bool colour) {
   }
   const size_t room = static_cast<size_t>(std::max(rows, 12));
   if (tail.size() > room / 2) tail.resize(room / 2);
-  const size_t node_rows = room - std::min(room - 4, tail.size() + lines.size() + 1);
+  const size_t node_rows = room - tail.size() - lines.size();  // at least 3
   for (size_t i = 0; i < picture.nodes.size(); ++i) {
     if (i + 1 >= node_rows && picture.nodes.size() > node_rows) {
       lines.push_back(fmt::format("... and {} more nodes", picture.nodes.size() - i));

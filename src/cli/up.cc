@@ -31,6 +31,7 @@ struct UpOptions {
 };
 
 base::Result<sim::Fleet> load_fleet(const UpOptions& options) {
+  if (options.fleet_path.empty() && options.nodes == 0) return sim::Fleet{};
   if (options.fleet_path.empty()) return sim::default_fleet(static_cast<int>(options.nodes));
   TS_TRY(const std::string text, base::read_file(options.fleet_path, size_t{16} << 20));
   auto fleet = sim::parse_fleet(text);
@@ -99,6 +100,8 @@ class Stack {
     controllers_ = std::make_unique<apiserver::Controllers>(
         *client(controller_loop_, "controllers"), controller_loop_, clock_, random_.fork(),
         apiserver::Controllers::Options{});
+    controllers_->start();
+    if (fleet.nodes.empty()) return;
     scheduler::Scheduler::Options scheduling;
     scheduling.names = {"tessera", "default-scheduler"};
     scheduling.policy = policy;
@@ -107,7 +110,6 @@ class Stack {
     kubelets_ =
         std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_, clock_,
                                         random_.fork(), std::move(fleet), sim::Kubelets::Options{});
-    controllers_->start();
     scheduler_->start();
     kubelets_->start();
   }
@@ -161,7 +163,9 @@ int up(const UpOptions& options) {
 void add_up(CommandLine& line) {
   auto options = std::make_shared<UpOptions>();
   Command& command = line.command("up", "Start everything in this process on a simulated fleet");
-  command.number("--nodes", options->nodes, 1, sim::kFleetNodesMax, "Nodes of the built-in fleet")
+  command
+      .number("--nodes", options->nodes, 0, sim::kFleetNodesMax,
+              "Nodes of the built-in fleet; 0 leaves scheduler and kubelets out")
       .text("--fleet", options->fleet_path, "Fleet file, instead of --nodes")
       .text("--data", options->data_dir, "Folder of the store, keys and certificates")
       .number("--port", options->port, 0, 65535, "HTTPS port on loopback; 0 takes a free one")
