@@ -72,7 +72,7 @@ Value::Value(double d) noexcept : raw_{} {
 
 Value::Value(std::string_view s) : raw_{} {
   if (s.size() <= kInlineMax) {
-    std::memcpy(raw_, s.data(), s.size());
+    if (!s.empty()) std::memcpy(raw_, s.data(), s.size());  // an empty view may have no data at all
     raw_[14] = static_cast<unsigned char>(s.size());
     set_tag(Tag::kInline);
     return;
