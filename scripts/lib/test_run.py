@@ -80,7 +80,8 @@ def ctest(preset, label, tally, timeout_s):
     shutil.rmtree(reports, ignore_errors=True)
     os.makedirs(reports)
     junit = os.path.join(reports, 'ctest.xml')
-    env = {'GTEST_OUTPUT': f'xml:{reports}/gtest/', 'UBSAN_OPTIONS': 'print_stacktrace=1', 'GTEST_COLOR': 'no'}
+    env = {'GTEST_OUTPUT': f'xml:{reports}/gtest/', 'UBSAN_OPTIONS': 'print_stacktrace=1', 'GTEST_COLOR': 'no',
+           'TESSERA_WORLD_SEEDS': os.environ.get('TESSERA_WORLD_SEEDS', '200')}
     status, log = run(f'{preset}-{label}', ['ctest', '--test-dir', folder, '-L', f'^{label}$', '-j', str(JOBS),
                                             '--timeout', str(timeout_s), '--output-on-failure',
                                             '--output-junit', junit], timeout_s * len(tests) + 60, env)
