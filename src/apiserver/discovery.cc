@@ -46,7 +46,7 @@ Value resource_value(const Kind& kind) {
                              {"singularName", kind.singular},
                              {"namespaced", kind.namespaced},
                              {"kind", kind.kind},
-                             {"verbs", strings(resource_verbs())}});
+                             {"verbs", strings(resource_verbs(kind))}});
   if (!kind.short_names.empty()) out.set("shortNames", strings(kind.short_names));
   if (!kind.categories.empty()) out.set("categories", strings(kind.categories));
   return out;
@@ -75,7 +75,7 @@ Value aggregated_resource(const Kind& kind) {
                              {"responseKind", gvk_value({kind.group, kind.version, kind.kind})},
                              {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
                              {"singularResource", kind.singular},
-                             {"verbs", strings(resource_verbs())}});
+                             {"verbs", strings(resource_verbs(kind))}});
   if (!kind.short_names.empty()) out.set("shortNames", strings(kind.short_names));
   if (!kind.categories.empty()) out.set("categories", strings(kind.categories));
   Value subresources = Value::array();

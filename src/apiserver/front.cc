@@ -1,8 +1,11 @@
 #include "apiserver/front.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
+#include "apiserver/audit.h"
+#include "apiserver/flow.h"
 #include "apiserver/front_auth.h"
 #include "apiserver/front_pages.h"
 #include "apiserver/front_reply.h"
@@ -32,13 +35,15 @@ StatusSubject subject_of(const ResourcePath& path) {
 
 }  // namespace
 
-struct Front::Impl {
+struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
   Impl(Api& core, FrontOptions opts)
       : api(core),
         options(std::move(opts)),
         pages(core.kinds()),
         streams(core),
-        random(options.random) {}
+        random(options.random) {
+    api.access().accept_tokens(options.tokens);
+  }
 
   Api& api;
   const FrontOptions options;
@@ -51,7 +56,14 @@ struct Front::Impl {
   base::Status answer(std::shared_ptr<Exchange> exchange);
   base::Status answer_page(Exchange& exchange);
   base::Status answer_health(Exchange& exchange);
+  base::Status answer_issuer(Exchange& exchange);
   base::Status answer_resource(std::shared_ptr<Exchange> exchange, const Caller& caller);
+  base::Status run(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                   Operation operation);
+  base::Result<Caller> identify(Exchange& exchange, bool open);
+  base::Status may_see(Exchange& exchange, const Caller& caller);
+  void start_audit(Exchange& exchange);
+  void finish(const Exchange& exchange, const base::Status& done) const;
   void limit_watch(Query& query);
   base::Status answer_watch(Exchange& exchange, const Caller& caller, Operation operation);
 };
@@ -64,25 +76,80 @@ void Front::Impl::handle(http::Request request, std::shared_ptr<http::Responder>
     const std::lock_guard lock(random_mutex);
     exchange->audit_id = random.uuid();
   }
-  if (base::Status done = answer(exchange); !done) {
-    base::log_debug("refused method={} path={} reason={}", exchange->request.method,
-                    path_of(exchange->request), base::reason_of(done.error().code));
-    send_error(*exchange, done.error());
+  if (options.audit != nullptr) start_audit(*exchange);
+  finish(*exchange, answer(exchange));
+}
+
+void Front::Impl::finish(const Exchange& exchange, const base::Status& done) const {
+  if (done) return;
+  base::log_debug("refused method={} path={} reason={}", exchange.request.method,
+                  path_of(exchange.request), base::reason_of(done.error().code));
+  send_error(exchange, done.error());
+}
+
+void Front::Impl::start_audit(Exchange& exchange) {
+  auto record = std::make_shared<AuditRecord>();
+  record->id = exchange.audit_id;
+  record->uri = exchange.request.target;
+  record->verb = exchange.request.method;
+  for (char& c : record->verb) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  record->user.user_agent = exchange.request.header("user-agent");
+  record->received = api.clock().now();
+  exchange.responder = audited(*options.audit, record, std::move(exchange.responder));
+  exchange.audit = std::move(record);
+}
+
+// Who asks, or as whom they act.
+base::Result<Caller> Front::Impl::identify(Exchange& exchange, bool open) {
+  TS_TRY(Caller sender, authenticate(exchange.request, api.access(), open));
+  if (exchange.audit) exchange.audit->user = sender;
+  TS_TRY(Caller caller, impersonate(exchange.request, std::move(sender), api.access()));
+  const bool masked = std::ranges::any_of(
+      exchange.request.headers, [](const auto& h) { return h.first == "impersonate-user"; });
+  if (exchange.audit && masked) exchange.audit->impersonated = caller;
+  return caller;
+}
+
+namespace {
+
+// Notes what was decided; the decision, or why not.
+base::Status noted(Exchange& exchange, const base::Result<Decision>& decision) {
+  if (exchange.audit) {
+    exchange.audit->decision = decision ? "allow" : "forbid";
+    exchange.audit->reason = decision ? decision->reason() : std::string();
   }
+  if (decision) return {};
+  return base::error(decision.error());
+}
+
+void note_resource(Exchange& exchange, const Operation& operation) {
+  if (!exchange.audit) return;
+  AuditRecord& record = *exchange.audit;
+  record.verb = operation.verb;
+  record.resource = operation.request.gvr;
+  record.ns = operation.request.ns;
+  record.name = operation.request.name;
+  record.subresource = operation.request.subresource;
+}
+
+}  // namespace
+
+base::Status Front::Impl::may_see(Exchange& exchange, const Caller& caller) {
+  return noted(exchange, authorize_path(api.access(), caller, exchange.request.method,
+                                        path_of(exchange.request)));
 }
 
 base::Status Front::Impl::answer(std::shared_ptr<Exchange> exchange) {
   TS_TRY(exchange->target, http::parse_target(exchange->request.target));
   const auto& segments = exchange->target.segments;
-  if (is_health_path(segments)) return answer_health(*exchange);
-  const bool open_to_all = segments.size() == 1 && segments[0] == "version";
-  if (open_to_all) return answer_page(*exchange);
-  TS_TRY(Caller sender, authenticate(exchange->request, options.tokens));
-  TS_TRY(const Caller caller, impersonate(exchange->request, std::move(sender)));
-  if (is_page_path(segments)) {
-    TS_TRY_STATUS(authorize_path(caller, exchange->request.method, path_of(exchange->request)));
-    return answer_page(*exchange);
-  }
+  TS_TRY(const Caller caller, identify(*exchange, is_open_path(segments)));
+  const bool api_path = !segments.empty() && (segments[0] == "api" || segments[0] == "apis");
+  const bool health = is_health_path(segments);
+  if (health && segments.size() == 1) return answer_health(*exchange);
+  if (!api_path || is_page_path(segments)) TS_TRY_STATUS(may_see(*exchange, caller));
+  if (health) return answer_health(*exchange);
+  if (is_issuer_path(segments)) return answer_issuer(*exchange);
+  if (is_page_path(segments)) return answer_page(*exchange);
   return answer_resource(std::move(exchange), caller);
 }
 
@@ -91,6 +158,16 @@ base::Status Front::Impl::answer_health(Exchange& exchange) {
       health_text(exchange.target.segments, query_flag(exchange.target.query, "verbose"));
   if (text.empty()) return base::error(unknown_path_error());
   send_text(exchange, 200, std::move(text), "text/plain; charset=utf-8");
+  return {};
+}
+
+base::Status Front::Impl::answer_issuer(Exchange& exchange) {
+  TS_TRY(const http::SigningKey key, api.access().key());
+  const std::string issuer(api.access().issuer());
+  const bool keys = exchange.target.segments[0] == "openid";
+  const json::Value document =
+      keys ? token_key_set(key) : token_issuer_document(issuer, issuer + "/openid/v1/jwks");
+  send_text(exchange, 200, document.dump(), keys ? "application/jwk-set+json" : "application/json");
   return {};
 }
 
@@ -128,12 +205,26 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   exchange->subject = subject_of(path);
   exchange->row_object = row_object_of(query);
   TS_TRY(Operation operation, plan_operation(path, exchange->request.method, query));
-  TS_TRY_STATUS(authorize(caller, operation));
+  note_resource(*exchange, operation);
+  TS_TRY_STATUS(noted(*exchange, authorize(api.access(), caller, operation)));
   TS_TRY(exchange->accepted,
          negotiate(exchange->request.header("accept"), {.yaml = !operation.watch}));
+  const bool exempt = is_master(caller) || path.kind->group == "coordination.k8s.io";
+  if (options.flow == nullptr || exempt) return run(exchange, caller, std::move(operation));
+  return options.flow->submit(caller.user, [self = shared_from_this(), exchange, caller,
+                                            operation](FlowControl::Seat seat) {
+    // A watch gives its seat back once it has begun.
+    if (!operation.watch) exchange->seat = seat;
+    self->finish(*exchange, self->run(exchange, caller, operation));
+  });
+}
+
+// On its way: the caller may, and it is its turn.
+base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                              Operation operation) {
   if (operation.watch) return answer_watch(*exchange, caller, std::move(operation));
   const RawBody raw{exchange->request.header("content-type"), exchange->request.body};
-  TS_TRY_STATUS(read_body(raw, *path.kind, operation.request, &exchange->warnings));
+  TS_TRY_STATUS(read_body(raw, *exchange->kind, operation.request, &exchange->warnings));
   if (exchange->subject.name.empty()) {
     exchange->subject.name = operation.request.body.get("metadata", "name").str();
   }
@@ -141,6 +232,7 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   const base::Clock* clock = &api.clock();
   api.call(caller, std::move(operation.request), [exchange, clock](ApiReply reply) {
     for (std::string& warning : reply.warnings) exchange->warnings.push_back(std::move(warning));
+    exchange->seat.reset();
     if (!reply.result) return send_error(*exchange, reply.result.error());
     send_object(*exchange, reply.http_status, *reply.result, clock->now());
   });

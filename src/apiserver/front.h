@@ -17,9 +17,16 @@
 
 namespace tessera::apiserver {
 
+class AuditLog;
+class FlowControl;
+
 struct FrontOptions {
-  // Bearer tokens that authenticate, token -> caller; client certificates authenticate by CN and O.
+  // Bearer tokens that authenticate beside those of service accounts, token -> caller; client certificates
+  // authenticate by CN and O.
   std::vector<std::pair<std::string, Caller>> tokens;
+  // Both may be null and must outlive the Front, the log also the Api.
+  AuditLog* audit = nullptr;
+  FlowControl* flow = nullptr;  // for all but system:masters, leases and what needs no resource
   // Draws audit ids and the length of watches that ask for none.
   base::Random random{1};
 };
@@ -43,6 +50,7 @@ struct Pki {
   std::string server_key_pem;
   std::string admin_certificate_pem;
   std::string admin_key_pem;
+  std::string token_key_pem;  // sa.key: signs service account tokens
 };
 base::Result<Pki> load_or_make_pki(const std::string& dir, const base::Clock& clock);
 std::string kubeconfig(const Pki& pki, const std::string& server_url);

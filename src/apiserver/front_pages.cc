@@ -42,6 +42,14 @@ bool is_page_path(Segments segments) {
          (segments[0] == "apis" && segments.size() <= 3);
 }
 
+bool is_issuer_path(Segments segments) {
+  if (segments.size() == 2) {
+    return segments[0] == ".well-known" && segments[1] == "openid-configuration";
+  }
+  return segments.size() == 3 && segments[0] == "openid" && segments[1] == "v1" &&
+         segments[2] == "jwks";
+}
+
 bool is_health_path(Segments segments) {
   return !segments.empty() && segments.size() <= 2 &&
          (segments[0] == "healthz" || segments[0] == "livez" || segments[0] == "readyz");

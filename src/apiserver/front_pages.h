@@ -36,6 +36,9 @@ class Pages {
   std::map<std::string, std::shared_ptr<const Page>> pages_;
 };
 
+// The documents by which others verify service account tokens: /openid/v1/jwks and /.well-known/openid-configuration.
+bool is_issuer_path(std::span<const std::string> segments);
+
 // True for paths that find() may answer (and no resource path is one).
 bool is_page_path(std::span<const std::string> segments);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apiserver/api.h"
+#include "apiserver/audit.h"
 #include "apiserver/front_accept.h"
 #include "apiserver/status_body.h"
 #include "apiserver/table.h"
@@ -28,6 +29,8 @@ struct Exchange {
   RowObject row_object = RowObject::kMetadata;
   StatusSubject subject;
   std::vector<std::string> warnings;
+  std::shared_ptr<AuditRecord> audit;  // null: nobody listens
+  std::shared_ptr<void> seat;          // of flow control, given back with the answer
 };
 
 // The headers that every answer has: Audit-Id, Cache-Control, Warning.

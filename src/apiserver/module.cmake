@@ -11,3 +11,15 @@ const std::string_view tessera::apiserver::kProtobufFields = R\"fields(@protobuf
 set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/protobuf_fields.cc PROPERTIES
                             COMPILE_OPTIONS "-Wno-overlength-strings")
 target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/protobuf_fields.cc)
+# data/rbac.roles -> rbac_roles.cc in the build tree, in the same way.
+set(rbac_roles ${dir}/data/rbac.roles)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${rbac_roles})
+file(READ ${rbac_roles} rbac_content)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/apiserver/rbac_roles.cc @ONLY CONTENT
+"#include \"apiserver/rbac_defaults.h\"
+
+const std::string_view tessera::apiserver::kDefaultRoles = R\"roles(@rbac_content@)roles\";
+")
+set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/rbac_roles.cc PROPERTIES
+                            COMPILE_OPTIONS "-Wno-overlength-strings")
+target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/rbac_roles.cc)

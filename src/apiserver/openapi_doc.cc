@@ -136,13 +136,14 @@ class Document {
     const std::string root = "/" + openapi_path(kind.group, kind.version);
     const std::string collection =
         root + (kind.namespaced ? "/namespaces/{namespace}/" : "/") + kind.plural;
-    if (kind.namespaced) add_path(kind, root + "/" + kind.plural, true, true);
+    const bool stored = !kind.virtual_create;
+    if (kind.namespaced && stored) add_path(kind, root + "/" + kind.plural, true, true);
     add_path(kind, collection, true, false);
-    add_path(kind, collection + "/{name}", false, false);
+    if (stored) add_path(kind, collection + "/{name}", false, false);
     for (const std::string& name : subresources_of(kind)) add_subresource(kind, collection, name);
     if (kind.schema != nullptr) {
       reach(*kind.schema);
-      add_list_schema(kind);
+      if (stored) add_list_schema(kind);
     }
   }
 
@@ -158,6 +159,7 @@ class Document {
     const GroupVersionKind gvk{kind.group, kind.version, kind.kind};
     for (const Verb& verb : kVerbs) {
       if (verb.collection != collection || (across_namespaces && verb.action != "list")) continue;
+      if (kind.virtual_create && verb.action != "post") continue;
       const std::string id = fmt::format("{}{}{}{}{}", verb.id, kind.group, kind.version, kind.kind,
                                          across_namespaces ? "ForAllNamespaces" : "");
       const std::string type = kind.schema == nullptr ? "" : std::string(kind.schema->name);

@@ -1,12 +1,13 @@
 // The keys of a data folder.
 //
-// Files:   ca.crt, ca.key, server.crt, server.key, admin.crt, admin.key; PEM; keys with mode 0600,
-//          the folder 0700. Server and admin certificates are made anew, by the same CA, when less
+// Files:   ca.crt, ca.key, server.crt, server.key, admin.crt, admin.key, sa.key; PEM; keys with mode
+//          0600, the folder 0700. Server and admin certificates are made anew, by the same CA, when less
 //          than 30 days of them remain; the CA lives ten years.
 
 #include "apiserver/front.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "http/signing_key.h"
 #include "http/tls.h"
 #include "kube/kubeconfig.h"
 
@@ -96,6 +97,27 @@ Result<http::KeyPair> load_or_issue(const std::string& dir, std::string_view nam
   return made;
 }
 
+// Tokens that were handed out must stay good, so a key that cannot be read is not made anew.
+Result<std::string> load_or_make_token_key(const std::string& dir) {
+  const std::string path = path_of(dir, "sa", "key");
+  auto pem = base::read_file(path, 1 << 20);
+  if (!pem && pem.error().code != Code::kNotFound) return error(pem.error());
+  if (pem) {
+    if (const auto key = http::SigningKey::from_pem(*pem); !key) {
+      return error(
+          Code::kInvalid,
+          "{} cannot be used ({}); restore it, or delete it to start with a new key, which "
+          "ends all service account tokens",
+          path, key.error().message);
+    }
+    return *pem;
+  }
+  TS_TRY(const http::SigningKey key, http::SigningKey::make());
+  TS_TRY(std::string made, key.pem());
+  TS_TRY_STATUS(base::write_file(path, made, 0600));
+  return made;
+}
+
 }  // namespace
 
 Result<Pki> load_or_make_pki(const std::string& dir, const base::Clock& clock) {
@@ -113,8 +135,9 @@ Result<Pki> load_or_make_pki(const std::string& dir, const base::Clock& clock) {
   admin.common_name = "kubernetes-admin";
   admin.organizations = {"system:masters"};
   TS_TRY(const http::KeyPair admin_pair, load_or_issue(dir, "admin", ca, admin, now));
-  return Pki{ca.certificate_pem, server_pair.certificate_pem, server_pair.private_key_pem,
-             admin_pair.certificate_pem, admin_pair.private_key_pem};
+  TS_TRY(std::string token_key, load_or_make_token_key(dir));
+  return Pki{ca.certificate_pem,         server_pair.certificate_pem, server_pair.private_key_pem,
+             admin_pair.certificate_pem, admin_pair.private_key_pem,  std::move(token_key)};
 }
 
 std::string kubeconfig(const Pki& pki, const std::string& server_url) {

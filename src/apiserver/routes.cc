@@ -163,6 +163,11 @@ std::vector<std::string_view> resource_verbs() {
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }
 
+std::vector<std::string_view> resource_verbs(const Kind& kind) {
+  if (kind.virtual_create) return {"create"};
+  return resource_verbs();
+}
+
 std::vector<std::string_view> subresource_verbs(std::string_view subresource) {
   if (subresource == "binding" || subresource == "eviction" || subresource == "token") {
     return {"create"};
@@ -216,6 +221,8 @@ base::Result<Operation> plan_operation(const ResourcePath& path, std::string_vie
   operation.request.name = path.name;
   operation.request.subresource = path.subresource;
   operation.request.query = query;
+  const bool creates = method == "POST" && path.name.empty() && !path.watch_prefix;
+  if (path.kind->virtual_create && !creates) return not_allowed();
   if (path.watch_prefix) return plan_old_watch(path, method, std::move(operation));
   if (!path.subresource.empty()) return plan_subresource(path, method, std::move(operation));
   if (!path.name.empty()) return plan_object(method, std::move(operation));

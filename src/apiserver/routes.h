@@ -48,6 +48,7 @@ base::Result<Operation> plan_operation(const ResourcePath& path, std::string_vie
 // Verbs that a kind's collection and objects take, and those of a subresource, sorted: for
 // discovery and OpenAPI.
 std::vector<std::string_view> resource_verbs();
+std::vector<std::string_view> resource_verbs(const Kind& kind);
 std::vector<std::string_view> subresource_verbs(std::string_view subresource);
 // All subresources of a kind, "status" with them.
 std::vector<std::string> subresources_of(const Kind& kind);

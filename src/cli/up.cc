@@ -1,13 +1,15 @@
 // tessera up: the whole stack in one process on a simulated fleet.
 //
-// Five threads: HTTP, the API's commits, controllers, scheduler, kubelets. Each component lives on its own executor with
+// Seven threads: HTTP, the API's commits, requests in turn by user, the audit log, controllers, scheduler, kubelets. Each component lives on its own executor with
 // its own LocalClient; they meet only in the API.
 
 #include <csignal>
 #include <memory>
 
 #include "apiserver/api.h"
+#include "apiserver/audit.h"
 #include "apiserver/controllers.h"
+#include "apiserver/flow.h"
 #include "apiserver/front.h"
 #include "apiserver/local_client.h"
 #include "base/file.h"
@@ -28,6 +30,9 @@ struct UpOptions {
   std::string kubeconfig;
   std::string policy = "fgd";
   bool verbose = false;
+  bool no_audit_log = false;
+  int64_t requests_max = 64;
+  int64_t user_queue_max = 256;
 };
 
 base::Result<sim::Fleet> load_fleet(const UpOptions& options) {
@@ -55,6 +60,7 @@ class Stack {
     api.clock = &clock_;
     api.executor = &commits_;
     api.random = random_.fork();
+    api.token_key_pem = pki.token_key_pem;
     TS_TRY_STATUS(base::make_dirs(api.data_dir, 0700));
     TS_TRY(api_, apiserver::Api::open(std::move(api)));
     TS_TRY_STATUS(serve(pki));
@@ -64,11 +70,13 @@ class Stack {
 
   void stop() {
     if (server_) server_->stop();
+    requests_.stop();
     kubelet_loop_.stop();
     scheduler_loop_.stop();
     controller_loop_.stop();
     if (api_) api_->close();
     commits_.stop();
+    audit_loop_.stop();
   }
 
   std::string url() const { return fmt::format("https://127.0.0.1:{}", server_->port()); }
@@ -78,7 +86,23 @@ class Stack {
 
  private:
   base::Status serve(const apiserver::Pki& pki) {
-    front_ = std::make_unique<apiserver::Front>(*api_, apiserver::FrontOptions{});
+    apiserver::FlowControl::Options flow;
+    flow.executor = &requests_;
+    flow.running_max = static_cast<size_t>(options_.requests_max);
+    flow.queue_max = static_cast<size_t>(options_.user_queue_max);
+    flow_ = std::make_unique<apiserver::FlowControl>(flow);
+    if (!options_.no_audit_log) {
+      apiserver::AuditLog::Options audit;
+      audit.path = options_.data_dir + "/audit.log";
+      audit.executor = &audit_loop_;
+      audit.clock = &clock_;
+      TS_TRY(audit_, apiserver::AuditLog::open(std::move(audit)));
+    }
+    apiserver::FrontOptions front;
+    front.random = random_.fork();
+    front.audit = audit_.get();
+    front.flow = flow_.get();
+    front_ = std::make_unique<apiserver::Front>(*api_, std::move(front));
     http::ServerOptions http;
     http.port = static_cast<uint16_t>(options_.port);
     http.certificate_pem = pki.server_certificate_pem;
@@ -121,11 +145,15 @@ class Stack {
   UpOptions options_;
   base::SystemClock clock_;
   base::Random random_{base::entropy()};
+  base::LoopThread audit_loop_{"audit-log"};
+  std::unique_ptr<apiserver::AuditLog> audit_;
   base::LoopThread commits_{"api-commits"};
+  base::LoopThread requests_{"api-requests"};
   base::LoopThread controller_loop_{"controllers"};
   base::LoopThread scheduler_loop_{"scheduler"};
   base::LoopThread kubelet_loop_{"kubelets"};
   std::unique_ptr<apiserver::Api> api_;
+  std::unique_ptr<apiserver::FlowControl> flow_;
   std::unique_ptr<apiserver::Front> front_;
   std::unique_ptr<http::Server> server_;
   std::vector<std::unique_ptr<apiserver::LocalClient>> clients_;
@@ -172,6 +200,11 @@ void add_up(CommandLine& line) {
       .text("--kubeconfig", options->kubeconfig, "Where to write the kubeconfig (DATA/kubeconfig)")
       .text("--policy", options->policy,
             "Placement policy: fgd, bestfit, packing, clustering, dotprod, random")
+      .flag("--no-audit-log", options->no_audit_log, "Do not write DATA/audit.log")
+      .number("--requests-max", options->requests_max, 1, 4096,
+              "Requests that run at once; system:masters are not counted")
+      .number("--user-queue-max", options->user_queue_max, 1, 65536,
+              "Requests of one user that may wait; more are refused with 429")
       .flag("--verbose", options->verbose, "Log more");
   command.run([options] { return up(*options); });
 }

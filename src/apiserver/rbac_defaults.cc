@@ -1,0 +1,116 @@
+#include "apiserver/rbac_defaults.h"
+
+#include "base/check.h"
+
+namespace tessera::apiserver {
+namespace {
+
+using json::Value;
+using Words = std::vector<std::string_view>;
+
+Words split(std::string_view text, char by) {
+  Words out;
+  while (!text.empty()) {
+    const size_t end = text.find(by);
+    if (end != 0) out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+Value list_of(std::string_view text) {
+  Value out = Value::array();
+  for (const std::string_view word : split(text, ',')) out.push_back(word == "core" ? "" : word);
+  return out;
+}
+
+Value object_of(std::string_view kind, std::string_view ns, std::string_view name) {
+  Value out = Value::object({{"apiVersion", "rbac.authorization.k8s.io/v1"}, {"kind", kind}});
+  Value& meta = out.ref("metadata");
+  meta.set("name", name);
+  if (!ns.empty()) meta.set("namespace", ns);
+  meta.ref("labels").set("kubernetes.io/bootstrapping", "rbac-defaults");
+  meta.ref("annotations").set("rbac.authorization.kubernetes.io/autoupdate", "true");
+  return out;
+}
+
+// "namespace/name", or a name alone; slashes do not stand in the names themselves.
+std::pair<std::string_view, std::string_view> split_name(std::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return {{}, text};
+  return {text.substr(0, slash), text.substr(slash + 1)};
+}
+
+Value subject_of(std::string_view word) {
+  const size_t colon = word.find(':');
+  const std::string_view kind = word.substr(0, colon);
+  const std::string_view name = word.substr(colon + 1);
+  if (kind == "account") {
+    const auto [ns, account] = split_name(name);
+    return Value::object({{"kind", "ServiceAccount"}, {"name", account}, {"namespace", ns}});
+  }
+  return Value::object({{"apiGroup", "rbac.authorization.k8s.io"},
+                        {"kind", kind == "user" ? "User" : "Group"},
+                        {"name", name}});
+}
+
+DefaultRole role_of(const Words& words) {
+  const auto [ns, name] = split_name(words[1]);
+  DefaultRole out{ns.empty() ? "clusterroles" : "roles",
+                  object_of(ns.empty() ? "ClusterRole" : "Role", ns, name)};
+  out.object.set("rules", Value::array());
+  return out;
+}
+
+DefaultRole binding_of(const Words& words) {
+  const auto [ns, name] = split_name(words[1]);
+  DefaultRole out{ns.empty() ? "clusterrolebindings" : "rolebindings",
+                  object_of(ns.empty() ? "ClusterRoleBinding" : "RoleBinding", ns, name)};
+  out.object.set("roleRef", Value::object({{"apiGroup", "rbac.authorization.k8s.io"},
+                                           {"kind", ns.empty() ? "ClusterRole" : "Role"},
+                                           {"name", words[2]}}));
+  Value subjects = Value::array();
+  for (size_t i = 3; i < words.size(); ++i) subjects.push_back(subject_of(words[i]));
+  if (!subjects.empty()) out.object.set("subjects", std::move(subjects));
+  return out;
+}
+
+void add_line(const Words& words, Value& role) {
+  if (words[0] == "label") {
+    role.ref("metadata", "labels").set(words[1], "true");
+  } else if (words[0] == "aggregate") {
+    Value selector = Value::object({{"matchLabels", Value::object({{words[1], "true"}})}});
+    role.ref("aggregationRule", "clusterRoleSelectors").push_back(std::move(selector));
+  } else if (words[0] == "url") {
+    role.ref("rules").push_back(
+        Value::object({{"verbs", list_of(words[1])}, {"nonResourceURLs", list_of(words[2])}}));
+  } else {
+    TS_CHECK(words[0] == "may" && words.size() >= 4, "rbac.roles: {}", words[0]);
+    Value rule = Value::object({{"verbs", list_of(words[1])},
+                                {"apiGroups", list_of(words[2])},
+                                {"resources", list_of(words[3])}});
+    if (words.size() > 4) rule.set("resourceNames", list_of(words[4]));
+    role.ref("rules").push_back(std::move(rule));
+  }
+}
+
+}  // namespace
+
+std::vector<DefaultRole> default_roles(std::string_view text) {
+  std::vector<DefaultRole> out;
+  for (const std::string_view line : split(text, '\n')) {
+    const Words words = split(line, ' ');
+    if (words.empty() || words[0].starts_with('#')) continue;
+    if (words[0] == "role") {
+      out.push_back(role_of(words));
+    } else if (words[0] == "bind") {
+      out.push_back(binding_of(words));
+    } else {
+      add_line(words, out.back().object);
+    }
+  }
+  return out;
+}
+
+}  // namespace tessera::apiserver
