@@ -19,6 +19,7 @@ v1: Namespace Node Pod Binding ConfigMap Secret Service ServiceAccount Event End
 v1: PersistentVolume PersistentVolumeClaim PodTemplate ReplicationController Status DeleteOptions
 apps/v1: Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision
 autoscaling/v1: Scale
+autoscaling/v2: HorizontalPodAutoscaler
 authentication.k8s.io/v1: TokenRequest TokenReview SelfSubjectReview
 authorization.k8s.io/v1: SubjectAccessReview LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview
 batch/v1: Job CronJob
@@ -26,6 +27,7 @@ coordination.k8s.io/v1: Lease
 discovery.k8s.io/v1: EndpointSlice
 events.k8s.io/v1: Event
 networking.k8s.io/v1: NetworkPolicy Ingress IngressClass
+node.k8s.io/v1: RuntimeClass
 policy/v1: PodDisruptionBudget Eviction
 rbac.authorization.k8s.io/v1: Role RoleBinding ClusterRole ClusterRoleBinding
 scheduling.k8s.io/v1: PriorityClass

@@ -32,6 +32,31 @@ Column number_column(std::string name, Cell cell) {
   return {.name = std::move(name), .type = "integer", .cell = std::move(cell)};
 }
 
+Column bool_column(std::string name, Cell cell) {
+  return {.name = std::move(name), .type = "boolean", .cell = std::move(cell)};
+}
+
+Cell text_at(std::initializer_list<const char*> path, const char* otherwise) {
+  return
+      [steps = std::vector<const char*>(path), otherwise](const kube::Object& object, base::Time) {
+        const Value* at = &object.json();
+        for (const char* step : steps) at = &(*at)[step];
+        return Value(at->is_string() ? at->as_string() : std::string_view(otherwise));
+      };
+}
+
+Cell number_at(const char* part, const char* field) {
+  return [part, field](const kube::Object& object, base::Time) {
+    return Value(object.get(part, field).as_int());
+  };
+}
+
+std::string with_more(const std::vector<std::string>& shown, size_t count) {
+  std::string out;
+  for (const std::string& one : shown) out += (out.empty() ? "" : ",") + one;
+  return count > shown.size() ? fmt::format("{} + {} more...", out, count - shown.size()) : out;
+}
+
 std::string since(const Value& time, base::Time now) {
   if (!time.is_string()) return "<unknown>";
   auto then = base::parse_rfc3339(time.as_string());
@@ -64,13 +89,21 @@ std::string selector_text(const Value& selector) {
   return text.empty() ? "<none>" : text;
 }
 
+std::pair<Column, Column> container_columns(std::initializer_list<const char*> pod_template) {
+  const auto of = [steps = std::vector<const char*>(pod_template)](const char* member) -> Cell {
+    return [steps, member](const kube::Object& object, base::Time) {
+      const Value* at = &object.json();
+      for (const char* step : steps) at = &(*at)[step];
+      return Value(joined(at->get("spec", "containers"), member));
+    };
+  };
+  return {wide_column("Containers", of("name")), wide_column("Images", of("image"))};
+}
+
 void add_template_columns(std::vector<Column>& columns) {
-  columns.push_back(wide_column("Containers", [](const kube::Object& object, base::Time) {
-    return Value(joined(object.get("spec", "template", "spec", "containers"), "name"));
-  }));
-  columns.push_back(wide_column("Images", [](const kube::Object& object, base::Time) {
-    return Value(joined(object.get("spec", "template", "spec", "containers"), "image"));
-  }));
+  auto [names, images] = container_columns({"spec", "template"});
+  columns.push_back(std::move(names));
+  columns.push_back(std::move(images));
   columns.push_back(wide_column("Selector", [](const kube::Object& object, base::Time) {
     return Value(selector_text(object.get("spec", "selector")));
   }));

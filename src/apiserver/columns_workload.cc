@@ -5,12 +5,6 @@ namespace {
 
 using json::Value;
 
-Cell number_at(const char* part, const char* field) {
-  return [part, field](const kube::Object& object, base::Time) {
-    return Value(object.get(part, field).as_int());
-  };
-}
-
 bool has_condition(const Value& object, std::string_view type) {
   for (const Value& condition : object.get("status", "conditions").items()) {
     if (condition["type"].as_string() == type) return condition["status"].as_string() == "True";

@@ -77,12 +77,18 @@ void default_job(Value& object) {
     set_missing(spec, "manualSelector", false);
     set_missing(spec, "podReplacementPolicy",
                 spec["podFailurePolicy"].is_object() ? "Failed" : "TerminatingOrFailed");
-    inside(spec, "podFailurePolicy", [](Value& policy) {
-      each_of(policy, "rules", [](Value& rule) {
-        each_of(rule, "onPodConditions", [](Value& c) { set_missing(c, "status", "True"); });
+    default_failure_conditions(spec);
+    inside(spec, "template", default_pod_template);
+  });
+}
+
+void default_failure_conditions(Value& spec) {
+  inside(spec, "podFailurePolicy", [](Value& policy) {
+    each_of(policy, "rules", [](Value& rule) {
+      each_of(rule, "onPodConditions", [](Value& condition) {
+        if (condition["status"].as_string().empty()) condition.set("status", "True");
       });
     });
-    inside(spec, "template", default_pod_template);
   });
 }
 

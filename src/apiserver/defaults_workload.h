@@ -10,6 +10,8 @@ namespace tessera::apiserver {
 void default_deployment(json::Value& object);
 void default_replica_set(json::Value& object);
 void default_job(json::Value& object);
+// In spec.podFailurePolicy of a Job or a CronJob's template.
+void default_failure_conditions(json::Value& spec);
 // The selector by the job's uid and the labels that it selects, unless spec.manualSelector.
 void generate_job_selector(json::Value& object);
 void default_service(json::Value& object);

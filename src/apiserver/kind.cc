@@ -51,12 +51,21 @@ void FieldErrors::too_long(std::string field, size_t bytes_max) {
                      std::move(field)});
 }
 
+void FieldErrors::too_many(std::string field, size_t count, size_t count_max) {
+  causes_.push_back({"FieldValueTooMany",
+                     fmt::format("Too many: {}: must have at most {} items", count, count_max),
+                     std::move(field)});
+}
+
 const Kinds& Kinds::builtin() {
   static const Kinds* const kBuiltin = [] {
     auto* kinds = new Kinds();
     add_core_kinds(*kinds);
     add_apps_kinds(*kinds);
     add_batch_kinds(*kinds);
+    add_storage_kinds(*kinds);
+    add_network_kinds(*kinds);
+    add_policy_kinds(*kinds);
     add_other_kinds(*kinds);
     return kinds;
   }();

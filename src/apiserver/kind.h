@@ -30,6 +30,7 @@ class FieldErrors {
   void forbidden(std::string field, std::string_view detail);
   void not_found(std::string field, const json::Value& value);
   void too_long(std::string field, size_t bytes_max);
+  void too_many(std::string field, size_t count, size_t count_max);
   // A cause as it is; and the list itself, for functions that add to one.
   void add(base::Cause cause) { causes_.push_back(std::move(cause)); }
   std::vector<base::Cause>& list() { return causes_; }
@@ -40,12 +41,26 @@ class FieldErrors {
   std::vector<base::Cause> causes_;
 };
 
+struct VirtualCreate;
+
 struct Column {
   std::string name{};
   std::string type = "string";  // "string", "integer", "date"
   std::string format{};         // "name" for the first column
   int priority = 0;             // over 0: only with -o wide
   std::function<json::Value(const kube::Object&, base::Time now)> cell{};
+};
+
+// Another face of a kind: its objects are stored as those of `of`, and only look different here. What a client sends is
+// normalized by this kind's schema and turned by to_stored; from there on it is the other kind's in all (defaults,
+// preparation, validation, storage, resource versions), after which this kind's own validate hooks look at the stored
+// form too. Whatever goes to a client (objects, lists, watch events, the base of a patch) is turned by from_stored.
+struct KindView {
+  kube::Gvr of{};
+  json::Value (*to_stored)(const json::Value& object) = nullptr;
+  json::Value (*from_stored)(const json::Value& object) = nullptr;
+  // The other kind's name of a selectable field.
+  std::string (*stored_field)(std::string_view field) = nullptr;
 };
 
 struct Kind {
@@ -83,6 +98,11 @@ struct Kind {
   std::function<std::optional<std::string>(const json::Value& object, std::string_view field)>
       field_value{};
   std::vector<Column> columns{};  // NAME and AGE are added where empty
+  // Set where the objects are another kind's: events.k8s.io/v1 Event.
+  std::optional<KindView> view{};
+  // Set for a kind that is only asked and never stored, as reviews are: what a create answers (auth.h). It has no other
+  // verb and no other hook.
+  std::function<base::Result<json::Value>(VirtualCreate& call)> virtual_create{};
 
   kube::Gvr gvr() const { return {group, version, plural}; }
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
@@ -107,8 +127,14 @@ class Kinds {
 
 // Each kinds_*.cc file adds its rows.
 void add_core_kinds(Kinds& kinds);
-void add_apps_kinds(Kinds& kinds);   // Deployment, ReplicaSet
-void add_batch_kinds(Kinds& kinds);  // Job
-void add_other_kinds(Kinds& kinds);  // PriorityClass, Lease
+void add_apps_kinds(Kinds& kinds);     // Deployment, ReplicaSet, StatefulSet, DaemonSet, ...
+void add_batch_kinds(Kinds& kinds);    // Job, CronJob
+void add_storage_kinds(Kinds& kinds);  // volumes, claims, classes, CSI
+void add_network_kinds(Kinds& kinds);  // NetworkPolicy, Ingress, EndpointSlice, ...
+void add_policy_kinds(Kinds& kinds);   // ResourceQuota, LimitRange, PodDisruptionBudget, RBAC, ...
+void add_review_kinds(Kinds& kinds);   // SubjectAccessReview, TokenReview, ...
+void add_view_kinds(
+    Kinds& kinds);  // events.k8s.io Event; not in builtin() until the server heeds Kind::view
+void add_other_kinds(Kinds& kinds);  // PriorityClass, Lease, ...
 
 }  // namespace tessera::apiserver

@@ -1,7 +1,9 @@
 #include "apiserver/columns.h"
+#include "apiserver/defaults_sets.h"
 #include "apiserver/defaults_workload.h"
 #include "apiserver/json_edit.h"
 #include "apiserver/kind.h"
+#include "apiserver/validate_cron_job.h"
 #include "apiserver/validate_workload.h"
 
 namespace tessera::apiserver {
@@ -34,6 +36,19 @@ void add_batch_kinds(Kinds& kinds) {
                return fmt::format("{}", job["status"]["succeeded"].as_int());
              },
              .columns = job_columns()});
+  kinds.add({.group = "batch",
+             .kind = "CronJob",
+             .plural = "cronjobs",
+             .singular = "cronjob",
+             .short_names = {"cj"},
+             .categories = {"all"},
+             .status_subresource = true,
+             .has_generation = true,
+             .defaults = default_cron_job,
+             .prepare_create = reset_status,
+             .prepare_update = keep_status,
+             .validate = validate_cron_job,
+             .columns = cron_job_columns()});
 }
 
 }  // namespace tessera::apiserver

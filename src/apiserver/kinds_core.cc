@@ -105,7 +105,7 @@ Kind service_kind() {
           .prepare_update = keep_status,
           .validate = validate_service,
           .validate_update = validate_service_update,
-          .name_rule = "dns1035-label",
+          .name_rule = "dns1123-label",  // since 1.36; before, a letter had to come first
           .selectable_fields = {"spec.clusterIP", "spec.type"},
           .columns = service_columns()};
 }
@@ -115,6 +115,7 @@ Kind service_account_kind() {
           .plural = "serviceaccounts",
           .singular = "serviceaccount",
           .short_names = {"sa"},
+          .subresources = {"token"},
           .columns = service_account_columns()};
 }
 

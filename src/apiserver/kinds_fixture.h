@@ -14,8 +14,9 @@
 
 namespace tessera::apiserver::testing_kinds {
 
-inline const Kind& kind_of(std::string_view group, std::string_view name) {
-  const Kind* kind = Kinds::builtin().find_kind(group, "v1", name);
+inline const Kind& kind_of(std::string_view group, std::string_view name,
+                           std::string_view version = "v1") {
+  const Kind* kind = Kinds::builtin().find_kind(group, version, name);
   EXPECT_NE(kind, nullptr) << name;
   return *kind;
 }

@@ -6,19 +6,22 @@
 namespace tessera::apiserver {
 
 void add_other_kinds(Kinds& kinds) {
-  kinds.add({.group = "scheduling.k8s.io",
-             .kind = "PriorityClass",
-             .plural = "priorityclasses",
-             .singular = "priorityclass",
-             .short_names = {"pc"},
-             .namespaced = false,
-             .defaults =
-                 [](json::Value& object) {
-                   set_missing(object, "preemptionPolicy", "PreemptLowerPriority");
-                 },
-             .validate = validate_priority_class,
-             .validate_update = validate_priority_class_update,
-             .columns = priority_class_columns()});
+  kinds.add(
+      {.group = "scheduling.k8s.io",
+       .kind = "PriorityClass",
+       .plural = "priorityclasses",
+       .singular = "priorityclass",
+       .short_names = {"pc"},
+       .namespaced = false,
+       .defaults =
+           [](json::Value& object) {
+             set_missing(object, "preemptionPolicy", "PreemptLowerPriority");
+           },
+       // It never counts further: what counts cannot change.
+       .prepare_create = [](json::Value& object) { object.ref("metadata").set("generation", 1); },
+       .validate = validate_priority_class,
+       .validate_update = validate_priority_class_update,
+       .columns = priority_class_columns()});
   kinds.add({.group = "coordination.k8s.io",
              .kind = "Lease",
              .plural = "leases",

@@ -80,11 +80,7 @@ void validate_weight(const Value& weighted, const Path& at, FieldErrors& errors)
 
 void validate_node_affinity(const Value& affinity, const Path& at, FieldErrors& errors) {
   if (affinity[kRequired].is_object()) {
-    const Path required = at.child(kRequired);
-    const Path terms = required.child("nodeSelectorTerms");
-    const Value& list = affinity[kRequired]["nodeSelectorTerms"];
-    if (list.empty()) errors.required(terms.text(), "must have at least one node selector term");
-    for (size_t i = 0; i < list.size(); ++i) validate_term(list.at(i), true, terms.at(i), errors);
+    validate_node_selector(affinity[kRequired], at.child(kRequired), errors);
   }
   const Path preferred = at.child(kPreferred);
   for (size_t i = 0; i < affinity[kPreferred].size(); ++i) {
@@ -127,6 +123,13 @@ void validate_pod_affinity(const Value& affinity, const Path& at, FieldErrors& e
 }
 
 }  // namespace
+
+void validate_node_selector(const Value& selector, const Path& at, FieldErrors& errors) {
+  const Path terms = at.child("nodeSelectorTerms");
+  const Value& list = selector["nodeSelectorTerms"];
+  if (list.empty()) errors.required(terms.text(), "must have at least one node selector term");
+  for (size_t i = 0; i < list.size(); ++i) validate_term(list.at(i), true, terms.at(i), errors);
+}
 
 void validate_affinity(const Value& affinity, const Path& at, FieldErrors& errors) {
   if (!affinity.is_object()) return;

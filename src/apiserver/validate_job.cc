@@ -1,8 +1,8 @@
-#include <algorithm>
-
+#include "apiserver/validate_job_policy.h"
 #include "apiserver/validate_meta.h"
 #include "apiserver/validate_pod.h"
 #include "apiserver/validate_workload.h"
+#include "kube/validate_names.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -10,6 +10,9 @@ namespace {
 using json::Value;
 
 constexpr int64_t kIndexesMax = 100'000;
+// With more completions than kIndexesMax and a back-off limit per index.
+constexpr int64_t kParallelMaxOfMany = 10'000;
+constexpr size_t kManagerBytesMax = 63;
 
 void validate_generated_labels(const Value& object, FieldErrors& errors) {
   const Value& spec = object["spec"];
@@ -37,6 +40,19 @@ void validate_generated_labels(const Value& object, FieldErrors& errors) {
   }
 }
 
+void validate_many_indexes(const Value& spec, const Path& at, FieldErrors& errors) {
+  if (!spec.contains("maxFailedIndexes")) {
+    errors.required(at.text("maxFailedIndexes"),
+                    "must be specified when completions is above 100000");
+  }
+  for (const char* field : {"parallelism", "maxFailedIndexes"}) {
+    if (spec[field].as_int() <= kParallelMaxOfMany) continue;
+    errors.invalid(at.text(field), spec[field],
+                   "must be less than or equal to 10000 when completions are above 100000 and used "
+                   "with backoff limit per index");
+  }
+}
+
 void validate_indexed(const Value& spec, const Path& at, FieldErrors& errors) {
   const Value& completions = spec["completions"];
   const Value& failed = spec["maxFailedIndexes"];
@@ -53,6 +69,9 @@ void validate_indexed(const Value& spec, const Path& at, FieldErrors& errors) {
   if (failed.as_int() > kIndexesMax) {
     errors.invalid(at.text("maxFailedIndexes"), failed, "must be less than or equal to 100000");
   }
+  if (completions.as_int() > kIndexesMax && spec.contains("backoffLimitPerIndex")) {
+    validate_many_indexes(spec, at, errors);
+  }
 }
 
 void validate_mode(const Value& spec, const Path& at, FieldErrors& errors) {
@@ -61,72 +80,14 @@ void validate_mode(const Value& spec, const Path& at, FieldErrors& errors) {
     validate_indexed(spec, at, errors);
     return;
   }
-  if (mode != "NonIndexed") {
+  // Templates of CronJobs need not say.
+  if (mode != "NonIndexed" && spec.contains("completionMode")) {
     errors.not_supported(at.text("completionMode"), spec["completionMode"],
                          {"NonIndexed", "Indexed"});
   }
   for (const char* field : {"backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"}) {
     if (!spec.contains(field)) continue;
     errors.invalid(at.text(field), spec[field], "requires indexed completion mode");
-  }
-}
-
-void validate_exit_codes(const Value& codes, const Path& at, FieldErrors& errors) {
-  const std::string_view op = codes["operator"].as_string();
-  if (op.empty()) {
-    errors.required(at.text("operator"), "valid values: [\"In\" \"NotIn\"]");
-  } else if (op != "In" && op != "NotIn") {
-    errors.not_supported(at.text("operator"), codes["operator"], {"In", "NotIn"});
-  }
-  const Value& values = codes["values"];
-  if (values.empty()) errors.invalid(at.text("values"), values, "at least one value is required");
-  const Path list = at.child("values");
-  bool ordered = true;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t code = values.at(i).as_int();
-    if (op == "In" && code == 0) {
-      errors.invalid(list.at(i).text(), values.at(i), "must not be 0 for the In operator");
-    }
-    if (i == 0) continue;
-    const int64_t last = values.at(i - 1).as_int();
-    if (last == code) errors.duplicate(list.at(i).text(), values.at(i));
-    ordered = ordered && last <= code;
-  }
-  if (!ordered) errors.invalid(list.text(), values, "must be ordered");
-}
-
-void validate_failure_rule(const Value& rule, const Value& spec, const Path& at,
-                           FieldErrors& errors) {
-  static const std::vector<std::string> kActions = {"Count", "FailIndex", "FailJob", "Ignore"};
-  const std::string_view action = rule["action"].as_string();
-  if (action.empty()) {
-    errors.required(at.text("action"),
-                    "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]");
-  } else if (action == "FailIndex" && !spec.contains("backoffLimitPerIndex")) {
-    errors.invalid(at.text("action"), rule["action"],
-                   "requires the backoffLimitPerIndex to be set");
-  } else if (std::ranges::find(kActions, action) == kActions.end()) {
-    errors.not_supported(at.text("action"), rule["action"], kActions);
-  }
-  const bool codes = rule["onExitCodes"].is_object();
-  const bool conditions = !rule["onPodConditions"].empty();
-  if (codes) validate_exit_codes(rule["onExitCodes"], at.child("onExitCodes"), errors);
-  if (codes == conditions) {
-    errors.add({"FieldValueInvalid",
-                codes ? "Invalid value: specifying both OnExitCodes and OnPodConditions is not "
-                        "supported"
-                      : "Invalid value: specifying one of OnExitCodes and OnPodConditions is "
-                        "required",
-                at.text()});
-  }
-}
-
-void validate_failure_policy(const Value& spec, const Path& at, FieldErrors& errors) {
-  const Path policy = at.child("podFailurePolicy");
-  const Path list = policy.child("rules");
-  const Value& rules = spec["podFailurePolicy"]["rules"];
-  for (size_t i = 0; i < rules.size(); ++i) {
-    validate_failure_rule(rules.at(i), spec, list.at(i), errors);
   }
 }
 
@@ -156,6 +117,28 @@ void validate_restart_policy(const Value& spec, const Path& at, FieldErrors& err
   }
 }
 
+void validate_managed_by(const Value& spec, const Path& at, FieldErrors& errors) {
+  const Value* manager = spec.find("managedBy");
+  if (manager == nullptr) return;
+  const Path here = at.child("managedBy");
+  validate_prefixed_path(*manager, here, errors);
+  if (manager->as_string().size() > kManagerBytesMax) {
+    errors.too_long(here.text(), kManagerBytesMax);
+  }
+}
+
+// Pods of an indexed job are called after it and their index.
+void validate_host_names(const Value& object, FieldErrors& errors) {
+  const Value& spec = object["spec"];
+  const int64_t completions = spec["completions"].as_int();
+  if (spec["completionMode"].as_string() != "Indexed" || completions <= 0) return;
+  const Value& name = object["metadata"]["name"];
+  const std::string longest = fmt::format("{}-{}", name.as_string(), completions - 1);
+  if (kube::check_dns1123_label(longest).empty()) return;
+  errors.invalid("metadata.name", name,
+                 fmt::format("will not able to create pod with invalid DNS label: {}", longest));
+}
+
 // Where suspended, the resources and where it may run of a template may still change.
 Value fixed_part(const Value& pod_template) {
   Value out = pod_template;
@@ -177,10 +160,7 @@ Value fixed_part(const Value& pod_template) {
 
 }  // namespace
 
-void validate_job(const Value& object, FieldErrors& errors) {
-  const Path at("spec");
-  const Value& spec = object["spec"];
-  validate_generated_labels(object, errors);
+void validate_job_spec(const Value& spec, const Path& at, FieldErrors& errors) {
   for (const char* field :
        {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
         "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"}) {
@@ -189,17 +169,26 @@ void validate_job(const Value& object, FieldErrors& errors) {
   if (spec.contains("maxFailedIndexes") && !spec.contains("backoffLimitPerIndex")) {
     errors.required(at.text("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
   }
+  validate_managed_by(spec, at, errors);
   validate_mode(spec, at, errors);
-  validate_failure_policy(spec, at, errors);
+  validate_job_policies(spec, at, errors);
   validate_replacement_policy(spec, at, errors);
   validate_pod_template(spec["template"], at.child("template"), errors);
   validate_restart_policy(spec, at, errors);
+}
+
+void validate_job(const Value& object, FieldErrors& errors) {
+  const Path at("spec");
+  const Value& spec = object["spec"];
+  validate_generated_labels(object, errors);
+  validate_job_spec(spec, at, errors);
   if (!spec["selector"].is_object()) {
     errors.required(at.text("selector"));
   } else {
     validate_label_selector(spec["selector"], at.child("selector"), errors);
   }
   validate_selects_template(spec, at, errors);
+  validate_host_names(object, errors);
 }
 
 void validate_job_update(const Value& object, const Value& before, FieldErrors& errors) {

@@ -218,4 +218,41 @@ void validate_dns_subdomain(std::string_view text, const Path& at, FieldErrors& 
   add_reasons(kube::check_dns1123_subdomain(text), Value(text), at, errors);
 }
 
+void validate_prefixed_path(const Value& text, const Path& at, FieldErrors& errors) {
+  const std::string_view whole = text.as_string();
+  if (whole.empty()) {
+    errors.required(at.text());
+    return;
+  }
+  const size_t slash = whole.find('/');
+  if (slash == whole.npos || slash == 0 || slash + 1 == whole.size()) {
+    errors.invalid(at.text(), text, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    return;
+  }
+  validate_dns_subdomain(whole.substr(0, slash), at, errors);
+  const std::string_view path = whole.substr(slash + 1);
+  const bool good = std::ranges::all_of(path, [](char c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter || std::string_view("/-._~%!$&'()*+,;=:").find(c) != std::string_view::npos;
+  });
+  if (good) return;
+  errors.invalid(at.text(), Value(path),
+                 "Invalid path (e.g. 'path', regex used for validation is "
+                 "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
+}
+
+void validate_choice(const Value& word, const std::vector<std::string>& allowed, const Path& at,
+                     FieldErrors& errors) {
+  if (word.is_null() || std::ranges::find(allowed, word.as_string()) != allowed.end()) return;
+  errors.not_supported(at.text(), word, allowed);
+}
+
+void validate_segment(const Value& text, const Path& at, FieldErrors& errors) {
+  if (text.as_string().empty()) {
+    errors.required(at.text());
+  } else {
+    add_reasons(kube::check_path_segment(text.as_string()), text, at, errors);
+  }
+}
+
 }  // namespace tessera::apiserver

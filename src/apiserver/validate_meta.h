@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apiserver/kind.h"
 #include "apiserver/validate_path.h"
@@ -35,5 +36,12 @@ void add_reasons(const std::vector<std::string>& reasons, const json::Value& val
                  FieldErrors& errors);
 void validate_dns_label(std::string_view text, const Path& at, FieldErrors& errors);
 void validate_dns_subdomain(std::string_view text, const Path& at, FieldErrors& errors);
+// "example.com/name".
+void validate_prefixed_path(const json::Value& text, const Path& at, FieldErrors& errors);
+// One of `allowed` where it is given at all.
+void validate_choice(const json::Value& word, const std::vector<std::string>& allowed,
+                     const Path& at, FieldErrors& errors);
+// A part of a URL's path: names and kinds of objects that others refer to. Empty: required.
+void validate_segment(const json::Value& text, const Path& at, FieldErrors& errors);
 
 }  // namespace tessera::apiserver

@@ -24,11 +24,6 @@ bool is_huge_page(std::string_view name) {
   return name.starts_with(kHugePages);
 }
 
-// Requests below the limit make sense: the resource can be given twice.
-bool may_overcommit(std::string_view name) {
-  return is_native(name) && !is_huge_page(name);
-}
-
 bool is_standard_for_containers(std::string_view name) {
   return name == "cpu" || name == "memory" || name == "ephemeral-storage" || is_huge_page(name);
 }
@@ -57,20 +52,6 @@ bool is_standard(std::string_view name) {
   return is_huge_page(name) || std::ranges::find(kNames, name) != std::end(kNames);
 }
 
-void validate_name(std::string_view name, const Path& at, FieldErrors& errors) {
-  const auto reasons = kube::check_qualified_name(name);
-  add_reasons(reasons, Value(name), at, errors);
-  const bool plain = name.find('/') == name.npos;
-  if (reasons.empty() && plain && !is_standard(name)) {
-    errors.invalid(at.text(), Value(name), "must be a standard resource type or fully qualified");
-  }
-  if (plain && !is_standard_for_containers(name)) {
-    errors.invalid(at.text(), Value(name), "must be a standard resource for containers");
-  } else if (!plain && !is_native(name) && !is_extended_resource(name)) {
-    errors.invalid(at.text(), Value(name), "doesn't follow extended resource name standard");
-  }
-}
-
 bool is_whole(const Quantity& amount) {
   return Quantity(amount.value()) == amount;
 }
@@ -95,11 +76,6 @@ void validate_amount(std::string_view name, const Quantity& amount, const Path& 
   if (is_huge_page(name)) validate_huge_page(name, amount, at, errors);
 }
 
-Quantity amount_of(const Value& text) {
-  auto parsed = Quantity::parse(text.as_string());
-  return parsed ? *parsed : Quantity();
-}
-
 void validate_request(std::string_view name, const Quantity& request, const Value& limits,
                       const Path& at, FieldErrors& errors) {
   const Value* limit_text = limits.find(name);
@@ -109,7 +85,7 @@ void validate_request(std::string_view name, const Quantity& request, const Valu
     }
     return;
   }
-  const Quantity limit = amount_of(*limit_text);
+  const Quantity limit = quantity_of(*limit_text);
   const char* rule = nullptr;
   if (!may_overcommit(name) && request != limit) {
     rule = "must be equal to";
@@ -161,6 +137,33 @@ bool is_extended_resource(std::string_view name) {
   return kube::check_qualified_name(std::string("requests.").append(name)).empty();
 }
 
+bool may_overcommit(std::string_view name) {
+  return is_native(name) && !is_huge_page(name);
+}
+
+Quantity quantity_of(const Value& text) {
+  auto parsed = Quantity::parse(text.as_string());
+  return parsed ? *parsed : Quantity();
+}
+
+void validate_resource_name(std::string_view name, const Path& at, FieldErrors& errors) {
+  const auto reasons = kube::check_qualified_name(name);
+  add_reasons(reasons, Value(name), at, errors);
+  if (reasons.empty() && name.find('/') == name.npos && !is_standard(name)) {
+    errors.invalid(at.text(), Value(name), "must be a standard resource type or fully qualified");
+  }
+}
+
+void validate_container_resource_name(std::string_view name, const Path& at, FieldErrors& errors) {
+  validate_resource_name(name, at, errors);
+  const bool plain = name.find('/') == name.npos;
+  if (plain && !is_standard_for_containers(name)) {
+    errors.invalid(at.text(), Value(name), "must be a standard resource for containers");
+  } else if (!plain && !is_native(name) && !is_extended_resource(name)) {
+    errors.invalid(at.text(), Value(name), "doesn't follow extended resource name standard");
+  }
+}
+
 void validate_container_resources(const Value& resources, const Value& claims, const Path& at,
                                   FieldErrors& errors) {
   const Value& limits = resources["limits"];
@@ -168,14 +171,14 @@ void validate_container_resources(const Value& resources, const Value& claims, c
   const Path limits_at = at.child("limits");
   for (const json::Member& limit : limits.members()) {
     const Path here = limits_at.key(limit.name());
-    validate_name(limit.name(), here, errors);
-    validate_amount(limit.name(), amount_of(limit.value), here, errors);
+    validate_container_resource_name(limit.name(), here, errors);
+    validate_amount(limit.name(), quantity_of(limit.value), here, errors);
   }
   const Path requests_at = at.child("requests");
   for (const json::Member& request : requests.members()) {
     const Path here = requests_at.key(request.name());
-    const Quantity amount = amount_of(request.value);
-    validate_name(request.name(), here, errors);
+    const Quantity amount = quantity_of(request.value);
+    validate_container_resource_name(request.name(), here, errors);
     validate_amount(request.name(), amount, here, errors);
     validate_request(request.name(), amount, limits, at, errors);
   }
@@ -190,7 +193,7 @@ void validate_resource_list(const Value& list, const Path& at, FieldErrors& erro
   for (const json::Member& member : list.members()) {
     const Path here = at.key(member.name());
     add_reasons(kube::check_qualified_name(member.name()), member.key, here, errors);
-    validate_amount(member.name(), amount_of(member.value), here, errors);
+    validate_amount(member.name(), quantity_of(member.value), here, errors);
   }
 }
 

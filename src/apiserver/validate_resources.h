@@ -7,11 +7,19 @@
 
 #include "apiserver/kind.h"
 #include "apiserver/validate_path.h"
+#include "kube/quantity.h"
 
 namespace tessera::apiserver {
 
 // Of the form domain/name, outside kubernetes.io: "nvidia.com/gpu".
 bool is_extended_resource(std::string_view name);
+// Requests below the limit make sense: the resource can be given twice.
+bool may_overcommit(std::string_view name);
+// Zero where the text is no amount.
+kube::Quantity quantity_of(const json::Value& text);
+// A standard name or a qualified one; for containers only some of the standard names.
+void validate_resource_name(std::string_view name, const Path& at, FieldErrors& errors);
+void validate_container_resource_name(std::string_view name, const Path& at, FieldErrors& errors);
 // `claims` are spec.resourceClaims of the pod.
 void validate_container_resources(const json::Value& resources, const json::Value& claims,
                                   const Path& at, FieldErrors& errors);

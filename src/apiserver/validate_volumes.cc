@@ -10,15 +10,6 @@ namespace {
 
 using json::Value;
 
-bool has_parent_step(std::string_view path) {
-  while (true) {
-    const size_t slash = path.find('/');
-    if (path.substr(0, slash) == "..") return true;
-    if (slash == path.npos) return false;
-    path.remove_prefix(slash + 1);
-  }
-}
-
 void validate_descending(const Value& path, const Path& at, FieldErrors& errors) {
   if (path.as_string().starts_with('/')) {
     errors.invalid(at.text(), path, "must be a relative path");
@@ -82,18 +73,6 @@ const std::vector<Source>& sources() {
   return kSources;
 }
 
-void validate_host_path(const Value& source, const Path& at, FieldErrors& errors) {
-  static const std::vector<std::string> kTypes = {
-      "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
-      "File", "FileOrCreate", "Socket"};
-  if (has_parent_step(source["path"].as_string())) {
-    errors.invalid(at.text("path"), source["path"], "must not contain '..'");
-  }
-  if (std::ranges::find(kTypes, source["type"].as_string()) == kTypes.end()) {
-    errors.not_supported(at.text("type"), source["type"], kTypes);
-  }
-}
-
 void validate_source(const Source& rule, const Value& source, const Path& at, FieldErrors& errors) {
   for (const char* field : rule.required) {
     const Value& value = source[field];
@@ -150,6 +129,27 @@ void validate_mount(const Value& mount, const Value& volumes, const Path& at,
 }
 
 }  // namespace
+
+bool has_parent_step(std::string_view path) {
+  while (true) {
+    const size_t slash = path.find('/');
+    if (path.substr(0, slash) == "..") return true;
+    if (slash == path.npos) return false;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+void validate_host_path(const Value& source, const Path& at, FieldErrors& errors) {
+  static const std::vector<std::string> kTypes = {
+      "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
+      "File", "FileOrCreate", "Socket"};
+  if (has_parent_step(source["path"].as_string())) {
+    errors.invalid(at.text("path"), source["path"], "must not contain '..'");
+  }
+  if (std::ranges::find(kTypes, source["type"].as_string()) == kTypes.end()) {
+    errors.not_supported(at.text("type"), source["type"], kTypes);
+  }
+}
 
 void validate_volumes(const Value& volumes, const Path& at, FieldErrors& errors) {
   std::set<std::string> names;

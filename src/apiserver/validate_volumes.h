@@ -14,4 +14,9 @@ void validate_volumes(const json::Value& volumes, const Path& at, FieldErrors& e
 void validate_volume_mounts(const json::Value& container, const json::Value& volumes,
                             const Path& at, FieldErrors& errors);
 
+// ".." somewhere between slashes.
+bool has_parent_step(std::string_view path);
+// The type and steps of a hostPath source; that there is a path is not looked at.
+void validate_host_path(const json::Value& source, const Path& at, FieldErrors& errors);
+
 }  // namespace tessera::apiserver

@@ -29,15 +29,7 @@ void validate_lasting_template(const Value& spec, const Path& at, FieldErrors& e
   validate_selects_template(spec, at, errors);
   const Path pod_template = at.child("template");
   validate_pod_template(spec["template"], pod_template, errors);
-  const Path pod_spec = pod_template.child("spec");
-  const Value& policy = spec["template"]["spec"]["restartPolicy"];
-  if (policy.as_string() != "Always") {
-    errors.not_supported(pod_spec.text("restartPolicy"), policy, {"Always"});
-  }
-  if (spec["template"]["spec"].contains("activeDeadlineSeconds")) {
-    errors.forbidden(pod_spec.text("activeDeadlineSeconds"),
-                     "activeDeadlineSeconds in ReplicaSet is not Supported");
-  }
+  validate_lasting_pods(spec["template"], "ReplicaSet", pod_template, errors);
 }
 
 // The number of "25%", nothing where the text is none.
@@ -50,21 +42,6 @@ std::optional<int64_t> percent_of(std::string_view text) {
     return std::nullopt;
   }
   return number;
-}
-
-int64_t number_of(const Value& value) {
-  return value.is_string() ? percent_of(value.as_string()).value_or(0) : value.as_int();
-}
-
-void validate_int_or_percent(const Value& value, const Path& at, FieldErrors& errors) {
-  if (value.is_string() && !percent_of(value.as_string())) {
-    errors.invalid(
-        at.text(), value,
-        "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
-        "'1%',  or '93%', regex used for validation is '[0-9]+%')");
-  } else if (value.as_int() < 0) {
-    errors.invalid(at.text(), value, "must be greater than or equal to 0");
-  }
 }
 
 void validate_rolling_update(const Value& update, const Path& at, FieldErrors& errors) {
@@ -95,6 +72,33 @@ void validate_strategy(const Value& strategy, const Path& at, FieldErrors& error
 }
 
 }  // namespace
+
+void validate_lasting_pods(const Value& pod_template, std::string_view owner, const Path& at,
+                           FieldErrors& errors) {
+  const Path spec = at.child("spec");
+  const Value& policy = pod_template["spec"]["restartPolicy"];
+  if (policy.as_string() != "Always") {
+    errors.not_supported(spec.text("restartPolicy"), policy, {"Always"});
+  }
+  if (!pod_template["spec"].contains("activeDeadlineSeconds")) return;
+  errors.forbidden(spec.text("activeDeadlineSeconds"),
+                   fmt::format("activeDeadlineSeconds in {} is not Supported", owner));
+}
+
+int64_t number_of(const Value& value) {
+  return value.is_string() ? percent_of(value.as_string()).value_or(0) : value.as_int();
+}
+
+void validate_int_or_percent(const Value& value, const Path& at, FieldErrors& errors) {
+  if (value.is_string() && !percent_of(value.as_string())) {
+    errors.invalid(
+        at.text(), value,
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
+        "'1%',  or '93%', regex used for validation is '[0-9]+%')");
+  } else if (value.as_int() < 0) {
+    errors.invalid(at.text(), value, "must be greater than or equal to 0");
+  }
+}
 
 void validate_selects_template(const Value& spec, const Path& at, FieldErrors& errors) {
   const Path selector_at = at.child("selector");
