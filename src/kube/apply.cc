@@ -186,7 +186,7 @@ class Application {
       const auto conflicts = conflicts_with(owners, changes, self_);
       if (!conflicts.empty()) TS_TRY_STATUS(let_kubectl(conflicts));
     }
-    ownership::take_from_others(owners, changes, &self_);
+    ownership::take_from_others(owners, changes, self_);
     out.changed = !(out.object == live_);
     if (FieldOwner* self = owners.find(self_)) {
       owners.set_fields(*self, self->set.without(ownership::never_owned()));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kube/field_set.h"
@@ -206,10 +207,8 @@ Result<std::string> ApplyPlace::map_key(const Value& element) const {
   const bool by_merge_key = field_->list_map_keys.empty();
   const size_t count = by_merge_key ? 1 : field_->list_map_keys.size();
   std::vector<std::pair<std::string_view, Value>> keys;
-  std::string names;
   for (size_t i = 0; i < count; ++i) {
     const std::string_view name = by_merge_key ? field_->patch_merge_key : field_->list_map_keys[i];
-    names.append(names.empty() ? "" : " ").append(fmt::format("\"{}\"", name));
     if (const Value* value = element.find(name)) {
       keys.emplace_back(name, *value);
       continue;
@@ -222,10 +221,29 @@ Result<std::string> ApplyPlace::map_key(const Value& element) const {
     }
   }
   if (!keys.empty()) return map_element_key(keys);
+  std::string names;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view name = by_merge_key ? field_->patch_merge_key : field_->list_map_keys[i];
+    names.append(fmt::format("{}\"{}\"", names.empty() ? "" : " ", name));
+  }
   return base::error(Code::kInternal,
                      "associative list with keys has an element that omits all key fields [{}] "
                      "(and doesn't have default values for any key fields)",
                      names);
+}
+
+bool ApplyPlace::same_key(const Value& a, const Value& b) const {
+  if (!a.is_object() || !b.is_object()) return a == b;
+  if (field_->list_map_keys.empty()) {
+    return a[field_->patch_merge_key] == b[field_->patch_merge_key];
+  }
+  // A key that is left out may be its default.
+  return std::all_of(field_->list_map_keys.begin(), field_->list_map_keys.end(),
+                     [&](std::string_view name) {
+                       const Value& x = a[name];
+                       const Value& y = b[name];
+                       return x.is_null() || y.is_null() || x == y;
+                     });
 }
 
 std::string ApplyPlace::type_problem(const Value& value) const {

@@ -42,6 +42,9 @@ class ApplyPlace {
   // The key of an element of a list that is a map or a set: k:{...} or v:...
   base::Result<std::string> element_key(const json::Value& element) const;
 
+  // False where two elements have keys that differ for sure.
+  bool same_key(const json::Value& a, const json::Value& b) const;
+
   // What is wrong with the type of a value here; empty: nothing. Not about what is inside.
   std::string type_problem(const json::Value& value) const;
   const SchemaType* struct_type() const { return form_ == Form::kStruct ? type_ : nullptr; }

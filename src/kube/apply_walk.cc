@@ -292,14 +292,18 @@ class Comparer {
   Nodes list(const ApplyPlace& place, const Value* before, const Value* after) {
     std::vector<Keyed> left;
     std::vector<Keyed> right;
-    for (auto* side : {&left, &right}) {
-      auto keyed = keyed_elements(place, side == &left ? before : after, *side);
-      if (!keyed) {
-        failed = std::move(keyed);
-        return {};
+    if (!few_changed(place, before, after, left, right)) {
+      for (auto* side : {&left, &right}) {
+        side->clear();
+        auto keyed = keyed_elements(place, side == &left ? before : after, *side);
+        if (!keyed) {
+          failed = std::move(keyed);
+          return {};
+        }
       }
-      sort_by_key(*side);
     }
+    sort_by_key(left);
+    sort_by_key(right);
     const ApplyPlace element = place.element();
     Children children;
     size_t i = 0;
@@ -320,6 +324,39 @@ class Comparer {
       j = j_end;
     }
     return children.finish();
+  }
+
+  // Where most elements stand unchanged in their places, the others alone, unless a key stands twice.
+  static bool few_changed(const ApplyPlace& place, const Value* before, const Value* after,
+                          std::vector<Keyed>& left, std::vector<Keyed>& right) {
+    constexpr size_t kChangedMax = 4;
+    constexpr size_t kListMax = 256;
+    if (before == nullptr || after == nullptr || before->size() != after->size() ||
+        before->size() > kListMax) {
+      return false;
+    }
+    const auto a = before->items();
+    const auto b = after->items();
+    size_t changed[kChangedMax];
+    size_t count = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i].same_node(b[i]) || same_scalar(a[i], b[i])) continue;
+      if (count == kChangedMax) return false;
+      changed[count++] = i;
+    }
+    for (size_t n = 0; n < count; ++n) {
+      for (size_t i = 0; i < a.size(); ++i) {
+        if (i == changed[n]) continue;
+        if (place.same_key(a[changed[n]], a[i]) || place.same_key(b[changed[n]], b[i]))
+          return false;
+      }
+      auto before_key = place.element_key(a[changed[n]]);
+      auto after_key = place.element_key(b[changed[n]]);
+      if (!before_key || !after_key) return false;
+      left.push_back({std::move(*before_key), &a[changed[n]]});
+      right.push_back({std::move(*after_key), &b[changed[n]]});
+    }
+    return true;
   }
 
   // Elements of one key. Where it stands several times they count as one atomic value.

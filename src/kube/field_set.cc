@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 #include <utility>
 
 #include "json/parse.h"
+#include "kube/schema.h"
 
 namespace tessera::kube {
 
@@ -412,7 +414,34 @@ std::string go_json(const Value& value) {
   return out;
 }
 
+namespace {
+
+// Keys of the fields that Kubernetes has: made once, shared by all objects.
+class FieldKeys {
+ public:
+  FieldKeys() {
+    for (const SchemaType* type : all_schemas()) {
+      for (const SchemaField& field : type->fields) {
+        if (!keys_.contains(field.name)) {
+          keys_.emplace(field.name, Value::immortal("f:" + std::string(field.name)));
+        }
+      }
+    }
+  }
+  const Value* find(std::string_view name) const {
+    const auto at = keys_.find(name);
+    return at == keys_.end() ? nullptr : &at->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, Value> keys_;
+};
+
+}  // namespace
+
 Value field_key(std::string_view name) {
+  static const FieldKeys* const kKeys = new FieldKeys;
+  if (const Value* known = kKeys->find(name)) return *known;
   std::string key;
   key.reserve(name.size() + 2);
   key.append("f:").append(name);

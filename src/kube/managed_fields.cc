@@ -1,6 +1,8 @@
 #include "kube/managed_fields.h"
 
 #include <algorithm>
+#include <array>
+#include <mutex>
 #include <utility>
 
 namespace tessera::kube {
@@ -59,24 +61,83 @@ Result<FieldOwner> read_entry(const Value& entry, size_t place, bool trusted) {
   return owner;
 }
 
+// Objects of one template have the same sets: the last ones that were made stand in for their equals, so that a thousand
+// pods keep one copy.
+class SetCache {
+ public:
+  Value shared(const Value& node) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || !node.is_object()) return node;
+    Value& slot = slots_[hash(node) % slots_.size()];
+    if (!(slot == node)) slot = node;
+    return slot;
+  }
+
+ private:
+  static size_t hash(const Value& node) {
+    size_t out = node.size();
+    for (const Member& member : node.members()) {
+      out = out * 1'000'003 + std::hash<std::string_view>()(member.name());
+      if (!member.value.empty()) out = out * 31 + hash(member.value);
+    }
+    return out;
+  }
+  std::mutex mutex_;
+  std::array<Value, 512> slots_;
+};
+
+Value shared_set(const Value& node) {
+  static SetCache* const kCache = new SetCache;
+  return kCache->shared(node);
+}
+
 Value encode_entry(const FieldOwner& owner) {
   if (owner.entry.is_object()) return owner.entry;
   Value entry = Value::object({{"operation", owner.applied ? "Apply" : "Update"},
                                {"apiVersion", owner.api_version},
                                {"fieldsType", "FieldsV1"},
-                               {"fieldsV1", owner.set.to_fields_v1()}});
+                               {"fieldsV1", shared_set(owner.set.to_fields_v1())}});
   if (!owner.manager.empty()) entry.set("manager", owner.manager);
   if (!owner.subresource.empty()) entry.set("subresource", owner.subresource);
   if (owner.time.is_string()) entry.set("time", owner.time);
   return entry;
 }
 
+// Most are "2023-11-14T22:13:20Z", whose order is that of their text.
+int compare_times(const Value& a, const Value& b) {
+  constexpr size_t kSize = 20;
+  const std::string_view x = a.as_string();
+  const std::string_view y = b.as_string();
+  if (x.size() == kSize && y.size() == kSize && x.back() == 'Z' && y.back() == 'Z') {
+    return x.compare(y);
+  }
+  const int64_t left = seconds_of(a);
+  const int64_t right = seconds_of(b);
+  return left < right ? -1 : (left > right ? 1 : 0);
+}
+
 bool entry_less(const FieldOwner& a, const FieldOwner& b) {
   if (a.applied != b.applied) return a.applied;
-  if (const int64_t x = seconds_of(a.time), y = seconds_of(b.time); x != y) return x < y;
+  if (const int times = compare_times(a.time, b.time); times != 0) return times < 0;
   if (a.manager != b.manager) return a.manager < b.manager;
   if (a.api_version != b.api_version) return a.api_version < b.api_version;
   return a.subresource < b.subresource;
+}
+
+bool equal_but_for(const Value& a, const Value& b, std::initializer_list<std::string_view> names) {
+  if (a.same_node(b)) return true;
+  const auto left = a.members();
+  const auto right = b.members();
+  const auto skipped = [&](std::span<const Member> members, size_t at) {
+    return at < members.size() &&
+           std::find(names.begin(), names.end(), members[at].name()) != names.end();
+  };
+  for (size_t i = 0, j = 0;; ++i, ++j) {
+    while (skipped(left, i)) ++i;
+    while (skipped(right, j)) ++j;
+    if (i == left.size() || j == right.size()) return i == left.size() && j == right.size();
+    if (left[i].name() != right[j].name() || !(left[i].value == right[j].value)) return false;
+  }
 }
 
 // Entries of the object before were written by us.
@@ -237,8 +298,6 @@ Result<FieldChanges> changes(const OwnershipRules& rules, const Value& before, c
   Value start;
   if (before.is_null()) {
     start = rules.custom ? Value::object() : empty_object(*rules.type);
-    start.set("apiVersion", after["apiVersion"]);
-    start.set("kind", after["kind"]);
   }
   TS_TRY(FieldChanges changes,
          compare(ApplyPlace(*rules.type), before.is_null() ? start : before, after));
@@ -262,9 +321,9 @@ void reconcile(const OwnershipRules& rules, FieldOwners& owners) {
   }
 }
 
-void take_from_others(FieldOwners& owners, const FieldChanges& changes, const FieldOwner* writer) {
+void take_from_others(FieldOwners& owners, const FieldChanges& changes, const FieldOwner& writer) {
   for (FieldOwner& owner : owners.all()) {
-    if (writer != nullptr && owner.is_same(*writer)) continue;
+    if (owner.is_same(writer)) continue;
     FieldSet left = owner.set.without(changes.modified).without(changes.added);
     owners.set_fields(owner, left.without(changes.removed));
   }
@@ -280,20 +339,20 @@ base::Status update(const OwnershipRules& rules, const Value& before, const Valu
   self.manager = writer.manager.empty() ? "unknown" : std::string(writer.manager);
   self.api_version = rules.api_version;
   self.subresource = writer.subresource;
-  take_from_others(owners, changed, nullptr);
+  take_from_others(owners, changed, self);
   self.set = changed.modified.united_with(changed.added).without(never_owned());
-  if (self.set.empty()) return {};
   self.time = time_text(writer.now);
   FieldOwner* previous = owners.find(self);
   if (previous == nullptr) {
-    owners.put(std::move(self));
+    if (!self.set.empty()) owners.put(std::move(self));
     return {};
   }
-  owners.set_fields(*previous, previous->set.united_with(self.set));
-  if (!(previous->time == self.time)) {
+  owners.set_fields(*previous, previous->set.without(changed.removed).united_with(self.set));
+  if (!self.set.empty() && !(previous->time == self.time)) {
     previous->time = self.time;
     if (previous->entry.is_object()) previous->entry.set("time", self.time);
   }
+  owners.drop_empty();
   return {};
 }
 
@@ -362,18 +421,12 @@ Value keep_times(const Value& before, const Value& after) {
     return new_list;
   }
   for (size_t i = 0; i < old_list.size(); ++i) {
-    Value a = old_list.at(i);
-    Value b = new_list.at(i);
-    a.erase("time");
-    b.erase("time");
-    if (!(a == b)) return new_list;
+    if (!equal_but_for(old_list.at(i), new_list.at(i), {"time"})) return new_list;
   }
-  Value same = after;
-  same.ref("metadata", "managedFields") = old_list;
-  if (before["metadata"].contains("resourceVersion")) {
-    same.ref("metadata", "resourceVersion") = before["metadata"]["resourceVersion"];
-  }
-  return same == before ? old_list : new_list;
+  const bool same =
+      equal_but_for(before, after, {"metadata"}) &&
+      equal_but_for(before["metadata"], after["metadata"], {"managedFields", "resourceVersion"});
+  return same ? old_list : new_list;
 }
 
 }  // namespace tessera::kube

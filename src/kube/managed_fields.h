@@ -104,8 +104,8 @@ base::Result<FieldChanges> changes(const OwnershipRules& rules, const json::Valu
                                    const json::Value& after);
 // Drops owners whose version is not served, and fits sets of custom resources to their type.
 void reconcile(const OwnershipRules& rules, FieldOwners& owners);
-// Takes what changed from everybody but `writer` (null: from all).
-void take_from_others(FieldOwners& owners, const FieldChanges& changes, const FieldOwner* writer);
+// Takes what changed from everybody but `writer`.
+void take_from_others(FieldOwners& owners, const FieldChanges& changes, const FieldOwner& writer);
 // An update by a manager that has read the list; without capping.
 base::Status update(const OwnershipRules& rules, const json::Value& before,
                     const json::Value& after, const FieldWriter& writer, FieldOwners& owners);
