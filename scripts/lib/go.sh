@@ -54,3 +54,12 @@ build_tool() {
   fi
   printf '%s\n' "$out"
 }
+
+# build_kubernetes NAME: prints the path of a program of Kubernetes, which tells its version as a release does.
+build_kubernetes() {
+  local version major minor set_var="-X k8s.io/component-base/version.git"
+  version=$(awk '{sub(/^require /, "")} $1 == "k8s.io/kubernetes" {print $2; exit}' "$root/tests/tools/kubernetes/go.mod")
+  IFS=. read -r major minor _ <<<"${version#v}"
+  build_tool kubernetes "k8s.io/kubernetes/cmd/$1" "$1" \
+    -ldflags "-s -w ${set_var}Version=$version ${set_var}Major=$major ${set_var}Minor=$minor"
+}
