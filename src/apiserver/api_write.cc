@@ -4,6 +4,7 @@
 
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/field_ownership.h"
 #include "apiserver/registry.h"
 #include "json/patch.h"
 
@@ -41,6 +42,7 @@ base::Result<Value> patched(const Kind& kind, const kube::Request& request, cons
       if (!request.body.is_object() || kind.schema == nullptr) break;
       return kube::apply_strategic_merge(*kind.schema, target, request.body);
     case kube::PatchType::kApply:
+      // Applied configurations go by apply_configuration(), but not to what is no object (scale).
       return base::error(Code::kUnsupportedMediaType,
                          "the body of the request was in an unknown format - accepted media types "
                          "include: application/json-patch+json, application/merge-patch+json, "
@@ -61,8 +63,53 @@ base::Result<Value> apply_patch(const Kind& kind, const kube::Request& request,
   return base::error(std::move(error));
 }
 
+namespace {
+
+// Applies to an object that is not there yet. Who comes second in a race applies to what the first one made.
+void create_applied(Core& core, const CallPtr& call) {
+  const Kind& kind = *call->kind;
+  auto object = apply_configuration(core, *call, Value());
+  if (!object) return fail(core, call, std::move(object).error());
+  const Value& meta = (*object)["metadata"];
+  if (const std::string_view uid = meta["uid"].as_string(); !uid.empty()) {
+    return fail(core, call,
+                conflict(kind, call->request.name,
+                         fmt::format("uid mismatch: the provided object specified uid {}, and no "
+                                     "existing object was found",
+                                     uid)));
+  }
+  if (const std::string_view name = meta["name"].as_string(); name != call->request.name) {
+    if (!name.empty()) {
+      return fail(core, call,
+                  bad_request(fmt::format(
+                      "the name of the object ({}) does not match the name on the URL ({})", name,
+                      call->request.name)));
+    }
+    object->ref("metadata", "name") = call->request.name;
+  }
+  auto create = std::make_shared<Call>(*call);
+  create->request.body = std::move(*object);
+  create->done = [core = core.shared_from_this(), call](ApiReply reply) {
+    if (!reply.result && reply.result.error().code == Code::kAlreadyExists) {
+      return do_patch(*core, call);
+    }
+    call->done(std::move(reply));
+  };
+  do_create(core, create);
+}
+
+base::Result<Value> patch_or_apply(const Core& core, const Call& call, const Value& current) {
+  if (!is_apply(call)) return apply_patch(*call.kind, call.request, current);
+  return apply_configuration(core, call, current);
+}
+
+}  // namespace
+
 void do_create(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
+  if (const auto options = check_field_options(*call); !options) {
+    return fail(core, call, options.error());
+  }
   const bool generated = call->request.body["metadata"]["name"].as_string().empty();
   std::string name;
   for (int attempt = 0; attempt < kGenerateAttempts; ++attempt) {
@@ -84,6 +131,9 @@ void do_create(Core& core, const CallPtr& call) {
 }
 
 void do_update(Core& core, const CallPtr& call) {
+  if (const auto options = check_field_options(*call); !options) {
+    return fail(core, call, options.error());
+  }
   Update update;
   update.key = call->key();
   update.name = call->request.name;
@@ -97,11 +147,18 @@ void do_update(Core& core, const CallPtr& call) {
 }
 
 void do_patch(Core& core, const CallPtr& call) {
+  if (const auto options = check_field_options(*call); !options) {
+    return fail(core, call, options.error());
+  }
+  if (is_apply(*call) && call->request.subresource.empty() &&
+      !core.store->latest(call->kind, call->key())) {
+    return create_applied(core, call);
+  }
   Update update;
   update.key = call->key();
   update.name = call->request.name;
   update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
-    TS_TRY(Value object, apply_patch(*call->kind, call->request, current));
+    TS_TRY(Value object, patch_or_apply(core, *call, current));
     TS_TRY(object, decode_body(*call, object, current));
     TS_TRY(object,
            prepare_update(core, *call, std::move(object), current, call->request.subresource));

@@ -5,8 +5,10 @@
 
 #include "apiserver/admission.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/field_ownership.h"
 #include "apiserver/registry_meta.h"
 #include "apiserver/validate_meta.h"
+#include "kube/managed_fields.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -154,7 +156,10 @@ base::Result<Value> prepare_create(Core& core, Call& call) {
   const Kind& kind = *call.kind;
   TS_TRY(Value object, decode_body(call, call.request.body, Value()));
   if (kind.defaults) kind.defaults(object);
+  const Value sent_owners = object["metadata"]["managedFields"];
+  Value owners = owners_after(core, call, Value(), object, sent_owners, "");
   TS_TRY_STATUS(fill_meta(core, call, object));
+  set_owners(object, std::move(owners));
   TS_TRY_STATUS(admit_create(core, call, object));
   if (kind.prepare_create) kind.prepare_create(object);
   FieldErrors errors;
@@ -185,17 +190,20 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
                     call.request.name)));
   }
   TS_TRY_STATUS(check_preconditions(kind, object, before));
+  const Value sent_owners = object["metadata"]["managedFields"];
   if (!object["metadata"].same_node(before["metadata"])) carry_meta(object, before);
   keep_other_half(kind, object, before, status);
   if (&kind == core.namespaces && !status) {
     keep_namespace_finalizers(object, before, subresource == "finalize");
   }
   if (!status && kind.defaults) kind.defaults(object);
+  set_owners(object, owners_after(core, call, before, object, sent_owners, subresource));
   FieldErrors errors;
   const bool service = &kind == core.services && !status;
   if (service) ClusterIps::carry(object, before);
   if (!status && kind.prepare_update) kind.prepare_update(object, before);
   if (!status) count_generation(kind, object, before);
+  set_owners(object, kube::keep_times(before, object));
   if (!object["metadata"].same_node(before["metadata"])) {
     validate_metadata(kind, object, errors);
     validate_metadata_update(kind, object, before, errors);

@@ -91,6 +91,11 @@ base::Result<Value> decode_body(Call& call, const Value& body, const Value& befo
       call.warnings.push_back(fmt::format("unknown field \"{}\"", field));
     }
   }
+  // No managedFields at all and an empty list of them are two requests (kube/managed_fields.h).
+  const Value& owners = body["metadata"]["managedFields"];
+  if (owners.is_array() && owners.empty()) {
+    object.ref("metadata", "managedFields") = Value::array({Value::object()});
+  }
   if (object["apiVersion"].is_null()) object.set("apiVersion", kind.api_version());
   if (object["kind"].is_null()) object.set("kind", kind.kind);
   return object;
