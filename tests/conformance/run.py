@@ -59,7 +59,7 @@ def read_lists():
     return listed
 
 
-def problems(golden, gave, variables):
+def problems(golden, gave, variables, steps):
     """Lines that say how the answers differ."""
     if golden is None:
         return ['nothing is frozen for it: run --against real --freeze']
@@ -68,7 +68,8 @@ def problems(golden, gave, variables):
     found = []
     for i, (expected, got) in enumerate(zip(golden, gave)):
         for path, want, have in match.differences(expected, got, variables):
-            found.append(f'step {i + 1} {path}: expected {json.dumps(want)[:600]}, got {json.dumps(have)[:600]}')
+            what = steps[i].get('do') or steps[i].get('watch') or ''
+            found.append(f'step {i + 1} {what} {path}: expected {json.dumps(want)[:600]}, got {json.dumps(have)[:600]}')
     return found
 
 
@@ -115,15 +116,15 @@ def run_side(side, wanted):
     return outcome
 
 
-def judge(name, outcome, golden, listed):
+def judge(case, outcome, golden, listed):
     """(word, lines) of one case on one side."""
     variables, gave, error = outcome
-    lines = [error] if error else problems(golden, gave, variables)
+    lines = [error] if error else problems(golden, gave, variables, case.steps)
     word, reason = listed
     if lines and word:
         return word, [reason]
     if word:
-        return 'FAIL', [f'no longer differs: take it out of the list ({name})']
+        return 'FAIL', [f'no longer differs: take it out of the list']
     return ('FAIL', lines) if lines else ('ok', [])
 
 
@@ -168,7 +169,7 @@ def main():
         for case in wanted:
             name = case.full_name
             on_list = listed.get(name, (None, None)) if kind == 'embedded' else (None, None)
-            word, lines = judge(name, outcome[name], golden.get(name), on_list)
+            word, lines = judge(case, outcome[name], golden.get(name), on_list)
             passed, failed, known = passed + (word == 'ok'), failed + (word == 'FAIL'), known + (word in LISTS.values())
             print(f'{word} {kind} {name}' + ''.join(f'\n    {line}' for line in lines[:options.lines]))
         print(f'== {kind}: {len(wanted)} cases in {time.monotonic() - started:.0f} s, {known} on a list')

@@ -16,6 +16,8 @@ ABSENT = '<absent>'
 # What only the decoder of the real server's language says is not compared.
 INTERNAL = [(re.compile(r'Go struct field [\w.]+ of type .*', re.S), 'Go struct field <any>'),
             (re.compile(r'json parse error: .*', re.S), 'json parse error: <any>'),
+            (re.compile(r'error decoding patch: .*', re.S), 'error decoding patch: <any>'),
+            (re.compile(r'\?hash=[0-9A-F]+'), '?hash=<any>'),
             (re.compile(r'Invalid value: "\{.*', re.S), 'Invalid value: "{<any>'),
             (re.compile(r'(in record|current:) \(?\d+\)?'), r'\1 <any>'),
             (re.compile(r' in scheme "[^"]*"'), '<any>')]
