@@ -16,12 +16,14 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -37,10 +39,10 @@ var roots = []any{
 	corev1.PersistentVolume{}, corev1.PersistentVolumeClaim{}, corev1.Pod{}, corev1.PodTemplate{}, corev1.ReplicationController{},
 	corev1.ResourceQuota{}, corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
 	appsv1.ControllerRevision{}, appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{},
-	autoscalingv1.Scale{}, autoscalingv1.HorizontalPodAutoscaler{}, batchv1.CronJob{}, batchv1.Job{}, coordv1.Lease{}, discoveryv1.EndpointSlice{}, eventsv1.Event{},
-	networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{}, policyv1.Eviction{}, policyv1.PodDisruptionBudget{},
+	autoscalingv1.Scale{}, autoscalingv1.HorizontalPodAutoscaler{}, autoscalingv2.HorizontalPodAutoscaler{}, batchv1.CronJob{}, batchv1.Job{}, coordv1.Lease{}, discoveryv1.EndpointSlice{}, eventsv1.Event{},
+	networkingv1.Ingress{}, networkingv1.IngressClass{}, networkingv1.NetworkPolicy{}, nodev1.RuntimeClass{}, policyv1.Eviction{}, policyv1.PodDisruptionBudget{},
 	rbacv1.ClusterRole{}, rbacv1.ClusterRoleBinding{}, rbacv1.Role{}, rbacv1.RoleBinding{}, schedulingv1.PriorityClass{},
-	storagev1.StorageClass{}, authnv1.TokenRequest{}, authnv1.TokenReview{}, authnv1.SelfSubjectReview{},
+	storagev1.CSIDriver{}, storagev1.CSINode{}, storagev1.StorageClass{}, storagev1.VolumeAttachment{}, authnv1.TokenRequest{}, authnv1.TokenReview{}, authnv1.SelfSubjectReview{},
 	authzv1.SelfSubjectAccessReview{}, authzv1.SelfSubjectRulesReview{}, authzv1.SubjectAccessReview{}, authzv1.LocalSubjectAccessReview{}, metav1.DeleteOptions{},
 }
 
