@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -138,6 +139,24 @@ def e2e(tally, built):
             tally.add(f'e2e/{name}')
 
 
+def conformance(tally, built):
+    tier('conformance', 600)(tally, built)
+    if not built('dev'):
+        return
+    status, log = run('kubernetes', ['scripts/kubernetes'], 3600)
+    if status:
+        tally.skip('conformance of the real side', f'no control plane could be built: {tail(log, 1).strip()}')
+    status, log = run('conformance', ['tests/conformance/run.py', '--against', 'embedded' if status else 'both'], 900,
+                      {'TESSERA': os.path.join(ROOT, 'build', 'dev', 'tessera')})
+    with open(log, encoding='utf-8') as file:
+        verdicts = re.findall(r'^(ok|FAIL) (.*)\n((?:    .*\n){0,3})', file.read(), re.M)
+    for word, name, problem in verdicts:
+        tally.add(f'conformance {name}', None if word == 'ok' else ' '.join(problem.split()))
+    if status and not any(word == 'FAIL' for word, _, _ in verdicts):
+        say(tail(log))
+        tally.add('conformance', f'status {status}, see {os.path.relpath(log, ROOT)}')
+
+
 def command(name, words, limit_s):
     def step(tally, _):
         status, log = run(name, words, limit_s)
@@ -179,7 +198,7 @@ def fuzz(tally, built):
 TIERS = {
     'unit': unit,
     'sim': tier('sim', 900),
-    'conformance': tier('conformance', 600),
+    'conformance': conformance,
     'scenarios': tier('scenarios', 600),
     'e2e': e2e,
     'check': check,
