@@ -33,6 +33,26 @@ StatusSubject subject_of(const ResourcePath& path) {
   return {path.kind->group, path.kind->plural, path.kind->kind, path.name, {}};
 }
 
+// Notes what was decided; the decision, or why not.
+base::Status noted(Exchange& exchange, const base::Result<Decision>& decision) {
+  if (exchange.audit) {
+    exchange.audit->decision = decision ? "allow" : "forbid";
+    exchange.audit->reason = decision ? decision->reason() : std::string();
+  }
+  if (decision) return {};
+  return base::error(decision.error());
+}
+
+void note_resource(Exchange& exchange, const Operation& operation) {
+  if (!exchange.audit) return;
+  AuditRecord& record = *exchange.audit;
+  record.verb = operation.verb;
+  record.resource = operation.request.gvr;
+  record.ns = operation.request.ns;
+  record.name = operation.request.name;
+  record.subresource = operation.request.subresource;
+}
+
 }  // namespace
 
 struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
@@ -109,30 +129,6 @@ base::Result<Caller> Front::Impl::identify(Exchange& exchange, bool open) {
   if (exchange.audit && masked) exchange.audit->impersonated = caller;
   return caller;
 }
-
-namespace {
-
-// Notes what was decided; the decision, or why not.
-base::Status noted(Exchange& exchange, const base::Result<Decision>& decision) {
-  if (exchange.audit) {
-    exchange.audit->decision = decision ? "allow" : "forbid";
-    exchange.audit->reason = decision ? decision->reason() : std::string();
-  }
-  if (decision) return {};
-  return base::error(decision.error());
-}
-
-void note_resource(Exchange& exchange, const Operation& operation) {
-  if (!exchange.audit) return;
-  AuditRecord& record = *exchange.audit;
-  record.verb = operation.verb;
-  record.resource = operation.request.gvr;
-  record.ns = operation.request.ns;
-  record.name = operation.request.name;
-  record.subresource = operation.request.subresource;
-}
-
-}  // namespace
 
 base::Status Front::Impl::may_see(Exchange& exchange, const Caller& caller) {
   return noted(exchange, authorize_path(api.access(), caller, exchange.request.method,

@@ -143,17 +143,14 @@ Value Rbac::aggregate(const std::string& name) const {
   Value out = Value::array();
   std::set<std::string> seen = {name};
   std::vector<std::pair<std::string, int>> todo = {{name, 0}};
-  std::vector<std::string> lines;
+  std::set<std::string> lines;
   while (!todo.empty()) {
     const auto [at, depth] = todo.back();
     todo.pop_back();
     const Role& role = cluster_roles_.at(at);
     if (role.parts.empty()) {
       for (const Value& rule : role.rules.items()) {
-        std::string text = rule.dump();
-        if (std::ranges::find(lines, text) != lines.end()) continue;
-        lines.push_back(std::move(text));
-        out.push_back(rule);
+        if (lines.insert(rule.dump()).second) out.push_back(rule);
       }
       continue;
     }

@@ -1,5 +1,6 @@
 #include "apiserver/rbac_defaults.h"
 
+#include "apiserver/rbac.h"
 #include "base/check.h"
 
 namespace tessera::apiserver {
@@ -95,6 +96,19 @@ void add_line(const Words& words, Value& role) {
   }
 }
 
+// The rules of aggregated roles, so that none has to be written a second time.
+void aggregate(std::vector<DefaultRole>& roles) {
+  Rbac rbac;
+  for (const DefaultRole& role : roles) rbac.apply(role.plural, Value(), role.object);
+  const auto aggregates = rbac.stale_aggregates();
+  for (DefaultRole& role : roles) {
+    const auto found = aggregates.find(role.object["metadata"]["name"].str());
+    if (found != aggregates.end() && role.plural == "clusterroles") {
+      role.object.set("rules", found->second);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<DefaultRole> default_roles(std::string_view text) {
@@ -110,6 +124,7 @@ std::vector<DefaultRole> default_roles(std::string_view text) {
       add_line(words, out.back().object);
     }
   }
+  aggregate(out);
   return out;
 }
 

@@ -226,6 +226,12 @@ TEST(Rbac, AggregatedRolesFollowTheirLabels) {
   EXPECT_FALSE(rbac.decide(jane, on("get", "tessera.dev", "queues")).allowed);
 }
 
+TEST(Rbac, ANewClusterHasNothingLeftToAggregate) {
+  Rbac rbac;
+  add_defaults(rbac);
+  EXPECT_TRUE(rbac.stale_aggregates().empty());
+}
+
 TEST(Rbac, CirclesOfAggregationEnd) {
   Rbac rbac;
   for (const char* name : {"a", "b"}) {

@@ -28,6 +28,7 @@ void set_bond(Value& into, std::string_view key, const TokenBond& bond) {
 }
 
 TokenBond bond_of(const Value& value) {
+  if (value["name"].as_string().empty()) return {};
   return {value["name"].str(), value["uid"].str()};
 }
 

@@ -6,8 +6,8 @@ works 'create namespace' 'created' k create namespace work
 works 'whoami' 'kubernetes-admin' k auth whoami
 works 'the admin may all' '^yes$' k auth can-i '*' '*'
 works 'roles of a new cluster' '^system:basic-user ' k get clusterroles
-gives 'aggregated roles are written out' true k get clusterrole admin -o 'jsonpath={.rules[?(@.resources[0]=="pods/attach")].verbs}{"true"}' 2>/dev/null ||
-  true
+works 'aggregated roles are written out' '"list"' \
+  k get clusterrole admin -o 'jsonpath={.rules[?(@.resources[0]=="pods/attach")].verbs}'
 
 # --- acting as others
 fails 'others may nothing' 'User "jane" cannot list resource "pods" in API group "" in the namespace "work"' \
@@ -20,12 +20,10 @@ fails 'can-i no' '^no' k auth can-i delete pods -n work --as jane
 works 'can-i --list' 'pods.*get list watch' k auth can-i --list -n work --as jane
 works 'whoami as another' 'bob' k auth whoami --as bob --as-group dev --as-uid 7
 works 'groups of whoami' 'dev' k auth whoami --as bob --as-group dev
-fails 'nobody grants more than they hold' 'attempting to grant RBAC permissions not currently held' \
-  k create clusterrolebinding x --clusterrole=cluster-admin --user=jane --as jane --as-group=maker
-works 'let makers bind nothing but write bindings' 'created' \
+works 'a role that writes bindings' 'created' \
   k create clusterrole maker --verb=create,get --resource=clusterrolebindings.rbac.authorization.k8s.io
 works 'and bind it' 'created' k create clusterrolebinding maker --clusterrole=maker --group=maker
-fails 'still not more than they hold' 'attempting to grant RBAC permissions not currently held' \
+fails 'nobody grants more than they hold' 'attempting to grant RBAC permissions not currently held' \
   k create clusterrolebinding x --clusterrole=cluster-admin --user=jane --as jane --as-group=maker
 works 'reconcile' 'reconciled|unchanged' k auth reconcile -f <(k get clusterrole view -o yaml)
 
@@ -53,3 +51,9 @@ fails 'nor on the cluster' 'cannot list resource "nodes" in API group "" at the 
 works 'discovery is open to it' '^pods ' bot api-resources
 works 'delete the account' 'deleted' k delete serviceaccount bot -n work
 fails 'and its token ends' 'Unauthorized|must be logged in' bot get configmaps -n work
+if [ -z "${TESSERA_E2E_KUBECONFIG:-}" ]; then
+  works 'the audit log tells who did what' '"impersonatedUser":.*"username":"jane"' cat "$scratch/data/audit.log"
+  lacks 'and no token' "$token" cat "$scratch/data/audit.log"
+  gives 'only its owner reads it' 600 stat -c %a "$scratch/data/audit.log"
+  gives 'nor the token key' 600 stat -c %a "$scratch/data/pki/sa.key"
+fi
