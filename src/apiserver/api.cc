@@ -9,7 +9,12 @@
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
+#include "apiserver/auth.h"
+#include "apiserver/auth_reviews.h"
+#include "apiserver/rbac_aggregation.h"
+#include "apiserver/rbac_defaults.h"
 #include "apiserver/sqlite_log.h"
+#include "apiserver/token_request.h"
 #include "base/check.h"
 
 namespace tessera::apiserver {
@@ -72,6 +77,11 @@ base::Status check_address(const Kind& kind, const kube::Request& request) {
 void dispatch(Core& core, const CallPtr& call) {
   const std::string& sub = call->request.subresource;
   const Verb verb = call->request.verb;
+  if (call->kind->virtual_create) {
+    if (verb != Verb::kCreate || !sub.empty()) return fail(core, call, method_not_allowed());
+    return do_virtual_create(core, call);
+  }
+  if (sub == "token" && verb == Verb::kCreate) return do_token(core, call);
   if (sub == "binding" && verb == Verb::kCreate) return do_binding(core, call);
   if (sub == "eviction" && verb == Verb::kCreate) return do_eviction(core, call);
   const bool edits = verb == Verb::kUpdate || verb == Verb::kPatch;
@@ -103,6 +113,7 @@ base::Result<WatchHub::Wanted> read_watch(const Core& core, const kube::Request&
   WatchHub::Wanted wanted;
   wanted.kind = core.options.kinds->find(request.gvr);
   if (wanted.kind == nullptr) return base::error(no_such_resource());
+  if (wanted.kind->virtual_create) return base::error(method_not_allowed());
   TS_TRY(wanted.selection, Selection::parse(*wanted.kind, request));
   TS_TRY(const auto version, read_number(request, "resourceVersion"));
   TS_TRY(const auto timeout, read_number(request, "timeoutSeconds"));
@@ -144,6 +155,7 @@ Caller system_caller(std::string_view component) {
 struct Api::Impl {
   std::shared_ptr<Core> core;
   std::shared_ptr<EventExpiry> events;
+  std::shared_ptr<RoleAggregation> aggregation;
   std::atomic<bool> closed{false};
 
   base::Status restore();
@@ -170,22 +182,40 @@ base::Status Api::Impl::restore() {
   if (!restored) return base::error(restored.error().in("in " + options.data_dir));
   core->hub = std::make_shared<WatchHub>(*options.executor, core->store, options.bookmark_period);
   return {};
+  core->access =
+      std::make_shared<Access>(core->store, *options.kinds, *options.clock, options.token_key_pem);
 }
 
 void Api::Impl::observe() {
   events = std::make_shared<EventExpiry>(core);
-  core->store->observe([weak = std::weak_ptr(core), expiry = events](const Store::Change& change) {
+  aggregation = std::make_shared<RoleAggregation>(core);
+  core->store->observe([weak = std::weak_ptr(core), expiry = events,
+                        roles = aggregation](const Store::Change& change) {
     const auto now = weak.lock();
     if (!now) return;
     if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
+    now->access->on_change(change);
+    roles->on_change(change);
     now->hub->dispatch(change);
     expiry->on_change(change);
   });
 }
 
 // Objects that every cluster has are made where they are missing, through the same steps as all others.
+// Those of the kinds that the table has.
+void add_default_roles(const Core& core,
+                       std::vector<std::pair<const Kind*, json::Value>>& objects) {
+  for (DefaultRole& role : default_roles()) {
+    const Kind* kind =
+        core.options.kinds->find({"rbac.authorization.k8s.io", "v1", std::move(role.plural)});
+    if (kind != nullptr) objects.emplace_back(kind, std::move(role.object));
+  }
+}
+
 base::Status Api::Impl::make_initial_objects() {
-  for (auto& [kind, object] : initial_objects(*core)) {
+  auto objects = initial_objects(*core);
+  if (core->options.default_roles) add_default_roles(*core, objects);
+  for (auto& [kind, object] : objects) {
     auto call = std::make_shared<Call>();
     call->kind = kind;
     call->caller = system_caller("apiserver");
@@ -201,6 +231,7 @@ base::Status Api::Impl::make_initial_objects() {
   }
   core->store->flush_now();
   if (core->namespaces == nullptr || core->store->durable(core->namespaces, "default")) return {};
+  core->access->load();
   return base::error(Code::kUnavailable,
                      "cannot write the first objects to the store in {}: see that the disk is "
                      "neither full nor read-only",
@@ -214,7 +245,10 @@ void Api::Impl::resume() {
       for (const json::Value& service : page->items) core->ips.hold(service);
     }
   }
-  core->options.executor->post([expiry = events] { expiry->arm(); });
+  core->options.executor->post([expiry = events, roles = aggregation] {
+    expiry->arm();
+    roles->arm();
+  });
 }
 
 Api::Api(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -275,6 +309,10 @@ const Kinds& Api::kinds() const {
 }
 
 const base::Clock& Api::clock() const {
+Access& Api::access() const {
+  return *impl_->core->access;
+}
+
   return *impl_->core->options.clock;
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,13 +23,18 @@
 
 namespace tessera::apiserver {
 
+class Access;
+
 struct Caller {
-  std::string user;
-  std::vector<std::string> groups;
-  std::string user_agent;
+  std::string user{};
+  std::vector<std::string> groups{};
+  std::string user_agent{};
+  std::string uid{};
+  std::map<std::string, std::vector<std::string>> extra{};
 };
 
-// What in-process components call as.
+// What in-process components call as: a member of system:masters. They share the process with the store, so a rule could
+// not keep them from anything; rights are for those who come over HTTP.
 Caller system_caller(std::string_view component);
 
 struct ApiReply {
@@ -49,6 +55,10 @@ class Api {
     base::Duration bookmark_period = base::seconds(60);
     base::Duration event_ttl = base::seconds(3600);
   };
+    // Signs service account tokens; empty: a key for the life of the process.
+    std::string token_key_pem{};
+    // Makes the roles that every cluster starts with, where they are missing.
+    bool default_roles = true;
 
   static base::Result<std::unique_ptr<Api>> open(Options options);
   ~Api();
@@ -64,6 +74,8 @@ class Api {
   const Kinds& kinds() const;
   const base::Clock& clock() const;
   // The revision of the newest durable write: metadata.resourceVersion of lists.
+  // Rights and tokens (auth.h).
+  Access& access() const;
   uint64_t revision() const;
   // Writes what is pending and closes the store; later calls answer kUnavailable.
   void close();

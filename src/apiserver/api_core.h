@@ -21,12 +21,15 @@
 
 namespace tessera::apiserver {
 
+class Access;
+
 struct Core : std::enable_shared_from_this<Core> {
   explicit Core(Api::Options from);
 
   Api::Options options;
   std::shared_ptr<Store> store;
   std::shared_ptr<WatchHub> hub;
+  std::shared_ptr<Access> access;
   ClusterIps ips;
   // Kinds that rules speak of; null where the table lacks them.
   const Kind* namespaces = nullptr;

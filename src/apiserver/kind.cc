@@ -66,6 +66,7 @@ const Kinds& Kinds::builtin() {
     add_storage_kinds(*kinds);
     add_network_kinds(*kinds);
     add_policy_kinds(*kinds);
+    add_review_kinds(*kinds);
     add_other_kinds(*kinds);
     return kinds;
   }();

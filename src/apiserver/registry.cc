@@ -7,6 +7,7 @@
 #include "apiserver/api_errors.h"
 #include "apiserver/field_ownership.h"
 #include "apiserver/registry_meta.h"
+#include "apiserver/rbac_guard.h"
 #include "apiserver/validate_meta.h"
 #include "kube/managed_fields.h"
 
@@ -138,6 +139,7 @@ base::Status admit_create(Core& core, const Call& call, Value& object) {
   const Value& meta = object["metadata"];
   TS_TRY_STATUS(admit_namespace(core, kind, call.request.ns, meta["name"].as_string()));
   if (&kind == core.pods) TS_TRY_STATUS(admit_pod(core, object));
+  TS_TRY_STATUS(admit_rights(core, call, object, Value()));
   if (&kind == core.priority_classes) TS_TRY_STATUS(admit_priority_class(core, object));
   return {};
 }
@@ -195,6 +197,7 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   keep_other_half(kind, object, before, status);
   if (&kind == core.namespaces && !status) {
     keep_namespace_finalizers(object, before, subresource == "finalize");
+  TS_TRY_STATUS(admit_rights(core, call, object, before));
   }
   if (!status && kind.defaults) kind.defaults(object);
   set_owners(object, owners_after(core, call, before, object, sent_owners, subresource));
