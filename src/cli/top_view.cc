@@ -23,7 +23,7 @@ std::vector<int> indexes(std::string_view text) {
   while (at < end) {
     int value = 0;
     const auto [next, ec] = std::from_chars(at, end, value);
-    if (ec != std::errc()) break;
+    if (ec != std::errc() || value < 0) break;
     out.push_back(value);
     at = next < end ? next + 1 : next;
   }
