@@ -451,6 +451,13 @@ class KeyIndex {
   std::vector<Keyed> sorted_;
 };
 
+// The first key that an applied list has twice; null: none.
+const std::string* key_twice(const std::vector<Keyed>& elements, const KeyIndex& index) {
+  const auto at = std::find_if(elements.begin(), elements.end(),
+                               [&](const Keyed& each) { return index.find(each.key) == &kNull; });
+  return at != elements.end() ? &at->key : nullptr;
+}
+
 std::optional<Value> Merger::list(const ApplyPlace& place, const Value& live,
                                   const Value& applied) {
   std::vector<Keyed> left;
@@ -463,12 +470,10 @@ std::optional<Value> Merger::list(const ApplyPlace& place, const Value& live,
   }
   const KeyIndex in_left(left);
   const KeyIndex in_right(right);
-  for (size_t i = 0; i < right.size(); ++i) {
-    if (in_right.find(right[i].key) == &kNull) {
-      failed = base::error(Code::kInternal, "duplicate entries for key {}",
-                           to_string(FieldPath{right[i].key}));
-      return std::nullopt;
-    }
+  if (const std::string* key = key_twice(right, in_right)) {
+    failed =
+        base::error(Code::kInternal, "duplicate entries for key {}", to_string(FieldPath{*key}));
+    return std::nullopt;
   }
   // Elements that both have, in the order of `applied`; the next one to be placed.
   std::vector<const std::string*> shared;
