@@ -138,6 +138,8 @@ def freeze(wanted, outcome, golden):
             if case.topic != topic:
                 continue
             variables, gave, error = outcome.get(case.full_name, ({}, None, None))
+            if any('until' in step for step in gave or []):
+                error = 'what it waits for did not come about'
             if error:
                 print(f'FAIL real {case.full_name}: {error}')
             if gave is None or error:

@@ -14,7 +14,7 @@ import servers
 
 PATCHES = {'json': 'application/json-patch+json', 'merge': 'application/merge-patch+json',
            'strategic': 'application/strategic-merge-patch+json', 'apply': 'application/apply-patch+yaml'}
-UNTIL_S, EVENT_S = 12, 8
+UNTIL_S, EVENT_S, KIND_S = 12, 8, 4
 STOPPED = object()
 
 
@@ -132,14 +132,14 @@ class Performer:
             body = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         if 'as' in step:
             headers['Impersonate-User'] = cases.substitute(step['as'], variables)
-        end, until = time.monotonic() + UNTIL_S, cases.substitute(step.get('until', {}), variables)
+        started, until = time.monotonic(), cases.substitute(step.get('until', {}), variables)
         while True:
             answer = self.request(method, path, headers, body)
             got = described(answer, step)
             value = decoded(answer)
             met = all((answer.status if k == 'code' else match.look(value, k)) == v for k, v in until.items())
-            no_such_kind = answer.status == 404 and not tells_kind(value)
-            if met or no_such_kind or time.monotonic() > end:
+            limit_s = UNTIL_S if answer.status != 404 or tells_kind(value) else KIND_S
+            if met or time.monotonic() - started > limit_s:
                 break
             time.sleep(0.1)
         if not met:
