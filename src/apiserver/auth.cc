@@ -35,11 +35,12 @@ Caller caller_of(const TokenClaims& claims) {
   return out;
 }
 
-bool deleted_before(const Value& object, base::Time when) {
+// Gone for more than a minute, though still there.
+bool long_deleted(const Value& object, base::Time now) {
   const std::string_view text = object["metadata"]["deletionTimestamp"].as_string();
   if (text.empty()) return false;
   const auto time = base::parse_rfc3339(text);
-  return !time || *time < when;
+  return !time || now - base::seconds(60) > *time;
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ base::Status Access::check_bond(std::string_view plural, std::string_view ns, co
   if (bond.name.empty()) return {};
   const Value object = find("", plural, ns, bond.name);
   const std::string_view uid = object["metadata"]["uid"].as_string();
-  if (object.is_null() || deleted_before(object, clock_.now() - base::seconds(60))) {
+  if (object.is_null() || long_deleted(object, clock_.now())) {
     return base::error(Code::kUnauthorized, "service account token has been invalidated");
   }
   if (uid == bond.uid) return {};

@@ -331,6 +331,23 @@ TEST(FrontAuth, NobodyGrantsWhatTheyDoNotHold) {
             201);
 }
 
+TEST(FrontAuth, AnUpdateThatMakesTheObjectNeedsTheRightToCreate) {
+  FrontBench bench;
+  bench.must(std::string(FrontBench::kRbac) + "clusterroles",
+             R"({"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":
+              {"name":"put"},"rules":[{"verbs":["update"],"apiGroups":["coordination.k8s.io"],
+              "resources":["leases"]}]})");
+  bench.bind("put", "work", "put", FrontBench::user("jane"));
+  const std::string lease = "/apis/coordination.k8s.io/v1/namespaces/work/leases/l";
+  const std::string body =
+      R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"},"spec":{}})";
+  EXPECT_EQ(bench.send("jane", "PUT", lease, body)->message(),
+            "leases.coordination.k8s.io \"l\" is forbidden: User \"jane\" cannot create resource "
+            "\"leases\" in API group \"coordination.k8s.io\" in the namespace \"work\"");
+  EXPECT_EQ(bench.send("admin", "PUT", lease, body)->status, 201);
+  EXPECT_EQ(bench.send("jane", "PUT", lease, body)->status, 200);
+}
+
 TEST(FrontAuth, AggregatedRolesAreWrittenOut) {
   FrontBench bench;
   const std::string view = std::string(FrontBench::kRbac) + "clusterroles/view";

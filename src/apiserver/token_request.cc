@@ -1,5 +1,6 @@
 #include "apiserver/token_request.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "apiserver/api_errors.h"
@@ -12,6 +13,7 @@ namespace {
 using base::Code;
 using json::Value;
 
+constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDefaultSeconds = 3600;
 constexpr int64_t kSecondsMin = 600;
 constexpr int64_t kSecondsMax = int64_t{1} << 32;
@@ -132,7 +134,7 @@ TokenClaims claims_of(Core& core, const Call& call, const Value& request, const 
     claims.audiences.push_back(audience.str());
   }
   claims.id = core.uuid();
-  claims.issued = claims.not_before = core.now().ns / 1'000'000'000;
+  claims.issued = claims.not_before = core.now().ns / kSecond;
   claims.expires = claims.issued + request["spec"]["expirationSeconds"].as_int();
   claims.ns = call.request.ns;
   claims.account = {call.request.name, account["metadata"]["uid"].str()};
@@ -162,7 +164,8 @@ base::Result<Value> answer(Core& core, const Call& call) {
   TS_TRY_STATUS(bind_claims(core, call, request["spec"]["boundObjectRef"], claims));
   TS_TRY(const http::SigningKey key, core.access->key());
   TS_TRY(const std::string token, write_token(key, claims));
-  const base::Time end{claims.expires * 1'000'000'000};
+  // A clock that is centuries ahead must not overflow.
+  const base::Time end{std::min(claims.expires, INT64_MAX / kSecond) * kSecond};
   request.set("status",
               Value::object({{"token", token}, {"expirationTimestamp", base::to_rfc3339(end)}}));
   return request;
