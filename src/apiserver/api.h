@@ -52,13 +52,14 @@ class Api {
     base::Random random{1};
     const Kinds* kinds = &Kinds::builtin();
     size_t history_events_max = 20'000;  // how far back a watch may resume, in events; older is 410
+    size_t history_bytes_max = size_t{256} << 20;  // the same, in bytes of JSON text
     base::Duration bookmark_period = base::seconds(60);
     base::Duration event_ttl = base::seconds(3600);
-  };
     // Signs service account tokens; empty: a key for the life of the process.
     std::string token_key_pem{};
     // Makes the roles that every cluster starts with, where they are missing.
     bool default_roles = true;
+  };
 
   static base::Result<std::unique_ptr<Api>> open(Options options);
   ~Api();
@@ -73,9 +74,9 @@ class Api {
 
   const Kinds& kinds() const;
   const base::Clock& clock() const;
-  // The revision of the newest durable write: metadata.resourceVersion of lists.
   // Rights and tokens (auth.h).
   Access& access() const;
+  // The revision of the newest durable write: metadata.resourceVersion of lists.
   uint64_t revision() const;
   // Writes what is pending and closes the store; later calls answer kUnavailable.
   void close();
