@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apiserver/api_errors.h"
+#include "apiserver/limit_range.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -96,6 +97,11 @@ base::Status add_priority(const Core& core, std::string_view pod, Value& spec) {
   return {};
 }
 
+std::vector<Store::Found> limit_ranges_of(const Core& core, const Value& object) {
+  if (core.limit_ranges == nullptr) return {};
+  return core.store->newest(core.limit_ranges, object["metadata"]["namespace"].str() + "/");
+}
+
 Value initial_object(const Kind& kind, std::string_view ns, std::string_view name) {
   Value object = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind}});
   object.ref("metadata", "name") = name;
@@ -130,10 +136,24 @@ bool is_protected_namespace(std::string_view name) {
 
 base::Status admit_pod(Core& core, Value& pod) {
   const std::string name = pod["metadata"]["name"].str();
+  for (const Store::Found& found : limit_ranges_of(core, pod)) {
+    apply_limit_range(found.object, pod);
+  }
   Value& spec = pod.ref("spec");
   add_service_account(spec);
   add_default_tolerations(spec);
   return add_priority(core, name, spec);
+}
+
+base::Status check_limits(const Core& core, const Kind& kind, const Value& object) {
+  if (&kind != core.pods && &kind != core.claims) return {};
+  for (const Store::Found& found : limit_ranges_of(core, object)) {
+    const std::string refusal = &kind == core.pods ? check_limit_range_pod(found.object, object)
+                                                   : check_limit_range_claim(found.object, object);
+    if (refusal.empty()) continue;
+    return base::error(forbidden(kind, object["metadata"]["name"].as_string(), refusal));
+  }
+  return {};
 }
 
 base::Status admit_priority_class(Core& core, const Value& priority_class) {

@@ -1,10 +1,10 @@
 // What the server adds to objects or forbids, beyond defaults and validation.
 //
-// Shape:   namespace life cycle for everything; service account, default tolerations and priority for Pods; addresses for
-//          Services (admission_service.h).
+// Shape:   namespace life cycle for everything; LimitRanges, service account, default tolerations and priority for Pods;
+//          addresses for Services (admission_service.h); quotas when the write is committed (admission_quota.h).
 // Errors:  kNotFound (no such namespace), kForbidden in Kubernetes' words.
 // Threads: any; reads the newest state of the store.
-// Source:  Kubernetes' admission plugins NamespaceLifecycle, ServiceAccount, DefaultTolerationSeconds, Priority.
+// Source:  Kubernetes' admission plugins NamespaceLifecycle, LimitRanger, ServiceAccount, DefaultTolerationSeconds, Priority.
 #pragma once
 
 #include <string_view>
@@ -21,6 +21,8 @@ base::Status admit_namespace(Core& core, const Kind& kind, std::string_view ns,
 // Namespaces that are never deleted.
 bool is_protected_namespace(std::string_view name);
 base::Status admit_pod(Core& core, json::Value& pod);
+// LimitRanges, against the finished object: of a new Pod, a Pod resized, a PersistentVolumeClaim.
+base::Status check_limits(const Core& core, const Kind& kind, const json::Value& object);
 base::Status admit_priority_class(Core& core, const json::Value& priority_class);
 
 // What a new cluster has: namespaces, priority classes, the API's own Service.

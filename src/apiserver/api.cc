@@ -99,7 +99,7 @@ void dispatch(Core& core, const CallPtr& call) {
     case Verb::kCreate:
       return do_create(core, call);
     case Verb::kUpdate:
-      return do_update(core, call);
+      return put_creates(core, *call) ? create_by_put(core, call) : do_update(core, call);
     case Verb::kPatch:
       return do_patch(core, call);
     case Verb::kDelete:
@@ -176,14 +176,15 @@ base::Status Api::Impl::restore() {
     revision = std::max<uint64_t>(loaded.revision, 1);
     core->stir(revision);
   }
-  core->store =
-      std::make_shared<Store>(*options.executor, std::move(log), options.history_events_max);
+  core->store = std::make_shared<Store>(
+      *options.executor, std::move(log),
+      Store::History{options.history_events_max, options.history_bytes_max});
   const base::Status restored = core->store->restore(*options.kinds, std::move(rows), revision);
   if (!restored) return base::error(restored.error().in("in " + options.data_dir));
   core->hub = std::make_shared<WatchHub>(*options.executor, core->store, options.bookmark_period);
-  return {};
   core->access =
       std::make_shared<Access>(core->store, *options.kinds, *options.clock, options.token_key_pem);
+  return {};
 }
 
 void Api::Impl::observe() {
@@ -193,15 +194,14 @@ void Api::Impl::observe() {
                         roles = aggregation](const Store::Change& change) {
     const auto now = weak.lock();
     if (!now) return;
-    if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
     now->access->on_change(change);
     roles->on_change(change);
+    if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
     now->hub->dispatch(change);
     expiry->on_change(change);
   });
 }
 
-// Objects that every cluster has are made where they are missing, through the same steps as all others.
 // Those of the kinds that the table has.
 void add_default_roles(const Core& core,
                        std::vector<std::pair<const Kind*, json::Value>>& objects) {
@@ -212,6 +212,7 @@ void add_default_roles(const Core& core,
   }
 }
 
+// Objects that every cluster has are made where they are missing, through the same steps as all others.
 base::Status Api::Impl::make_initial_objects() {
   auto objects = initial_objects(*core);
   if (core->options.default_roles) add_default_roles(*core, objects);
@@ -230,8 +231,8 @@ base::Status Api::Impl::make_initial_objects() {
     do_create(*core, call);
   }
   core->store->flush_now();
-  if (core->namespaces == nullptr || core->store->durable(core->namespaces, "default")) return {};
   core->access->load();
+  if (core->namespaces == nullptr || core->store->durable(core->namespaces, "default")) return {};
   return base::error(Code::kUnavailable,
                      "cannot write the first objects to the store in {}: see that the disk is "
                      "neither full nor read-only",
@@ -308,11 +309,11 @@ const Kinds& Api::kinds() const {
   return *impl_->core->options.kinds;
 }
 
-const base::Clock& Api::clock() const {
 Access& Api::access() const {
   return *impl_->core->access;
 }
 
+const base::Clock& Api::clock() const {
   return *impl_->core->options.clock;
 }
 

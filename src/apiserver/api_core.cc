@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "apiserver/admission_quota.h"
 #include "apiserver/api_errors.h"
 
 namespace tessera::apiserver {
@@ -10,22 +11,6 @@ namespace {
 // An object that etcd would refuse is refused here.
 constexpr size_t kObjectBytesMax = size_t{3} << 19;
 constexpr int kAttemptsMax = 1000;
-
-// About the length of the JSON text; stops once it is past `limit`.
-size_t text_size(const json::Value& value, size_t limit) {
-  size_t size = 8;
-  if (value.is_string()) return value.as_string().size() + 2;
-  for (const json::Value& item : value.items()) {
-    if (size > limit) return size;
-    size += text_size(item, limit - size) + 1;
-  }
-  for (const json::Member& member : value.members()) {
-    if (size > limit) return size;
-    size += member.name().size() + 4;
-    if (size <= limit) size += text_size(member.value, limit - size);
-  }
-  return size;
-}
 
 }  // namespace
 
@@ -38,6 +23,10 @@ Core::Core(Api::Options from) : options(std::move(from)), random_(options.random
   services = find("", "services");
   events = find("", "events");
   priority_classes = find("scheduling.k8s.io", "priorityclasses");
+  resource_quotas = find("", "resourcequotas");
+  limit_ranges = find("", "limitranges");
+  claims = find("", "persistentvolumeclaims");
+  budgets = find("policy", "poddisruptionbudgets");
 }
 
 std::string Core::uuid() {
@@ -103,15 +92,18 @@ void run_update(Core& core, const CallPtr& call, const Update& update) {
     if (!next) return fail(core, call, std::move(next).error());
     if (const auto size = check_size(*next); !size) return fail(core, call, size.error());
     if (call->dry_run || *next == current.object) {
+      const auto charged = charge_quotas(core, *call, current.object, *next);
+      if (!charged) return fail(core, call, charged.error());
       json::Value seen = next->is_null() ? current.object : std::move(*next);
       if (update.view) seen = update.view(std::move(seen));
       return succeed(core, call, std::move(seen), update.http_status);
     }
     Store::Write write{&kind, update.key, current.revision, std::move(*next),
                        reply_of(call, update.http_status, update.view)};
-    const Store::Outcome outcome = core.store->commit(write);
-    if (outcome == Store::Outcome::kAccepted) return;
-    if (outcome == Store::Outcome::kClosed) {
+    const auto outcome = commit_within_quotas(core, *call, current.object, write);
+    if (!outcome) return fail(core, call, outcome.error());
+    if (*outcome == Store::Outcome::kAccepted) return;
+    if (*outcome == Store::Outcome::kClosed) {
       return write.done(base::error(base::Code::kUnavailable, "the server is shutting down"));
     }
   }

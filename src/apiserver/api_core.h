@@ -37,6 +37,10 @@ struct Core : std::enable_shared_from_this<Core> {
   const Kind* services = nullptr;
   const Kind* events = nullptr;
   const Kind* priority_classes = nullptr;
+  const Kind* resource_quotas = nullptr;
+  const Kind* limit_ranges = nullptr;
+  const Kind* claims = nullptr;
+  const Kind* budgets = nullptr;  // PodDisruptionBudgets
 
   base::Time now() const { return options.clock->now(); }
   std::string uuid();
@@ -94,12 +98,22 @@ void do_list(Core& core, const CallPtr& call);
 // api_write.cc
 void do_create(Core& core, const CallPtr& call);
 void do_update(Core& core, const CallPtr& call);
+// api_put.cc: updates that make the object
+bool put_creates(const Core& core, const Call& call);
+void create_by_put(Core& core, const CallPtr& call);
 void do_patch(Core& core, const CallPtr& call);
 // api_delete.cc
 void do_delete(Core& core, const CallPtr& call);
 void do_delete_collection(Core& core, const CallPtr& call);
+// How an object goes, as the DeleteOptions of the request's body and query say.
+base::Result<Transform> deletion_of(Core& core, const Kind& kind, const kube::Request& request);
 // api_pods.cc
 void do_binding(Core& core, const CallPtr& call);
+// 400 where the body is something else.
+base::Status check_body(const json::Value& body, std::string_view version, std::string_view kind);
+// {"kind":"Status","status":"Success","code":201}.
+json::Value created_status();
+// api_eviction.cc
 void do_eviction(Core& core, const CallPtr& call);
 // api_scale.cc
 void do_scale(Core& core, const CallPtr& call);

@@ -175,6 +175,11 @@ Value success_status(const Kind& kind, const Value& object) {
   return status;
 }
 
+base::Result<Transform> deletion_of(Core& core, const Kind& kind, const kube::Request& request) {
+  TS_TRY(DeleteOptions options, read_options(request));
+  return deletion(core, kind, std::move(options));
+}
+
 void do_delete(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
   auto options = read_options(call->request);

@@ -1,4 +1,4 @@
-// pods/binding and pods/eviction.
+// pods/binding.
 #include <utility>
 
 #include "apiserver/api_core.h"
@@ -8,15 +8,6 @@ namespace tessera::apiserver {
 namespace {
 
 using json::Value;
-
-base::Status check_body(const Value& body, std::string_view version, std::string_view kind) {
-  const std::string_view said_version = body["apiVersion"].as_string();
-  const std::string_view said_kind = body["kind"].as_string();
-  const bool version_ok = said_version.empty() || said_version == version;
-  if (body.is_object() && version_ok && (said_kind.empty() || said_kind == kind)) return {};
-  return base::error(
-      bad_request(fmt::format("the object provided is unrecognized (must be of type {})", kind)));
-}
 
 base::Error not_bound(const kube::Request& request, std::string_view why) {
   return {
@@ -69,6 +60,22 @@ base::Status check_bindable(const kube::Request& request, const Value& pod) {
 
 }  // namespace
 
+base::Status check_body(const Value& body, std::string_view version, std::string_view kind) {
+  const std::string_view said_version = body["apiVersion"].as_string();
+  const std::string_view said_kind = body["kind"].as_string();
+  const bool version_ok = said_version.empty() || said_version == version;
+  if (body.is_object() && version_ok && (said_kind.empty() || said_kind == kind)) return {};
+  return base::error(
+      bad_request(fmt::format("the object provided is unrecognized (must be of type {})", kind)));
+}
+
+Value created_status() {
+  Value status = Value::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}});
+  status.ref("metadata") = Value::object();
+  status.set("code", 201);
+  return status;
+}
+
 void do_binding(Core& core, const CallPtr& call) {
   const kube::Request& request = call->request;
   if (const auto ok = check_body(request.body, "v1", "Binding"); !ok) {
@@ -101,38 +108,8 @@ void do_binding(Core& core, const CallPtr& call) {
     set_condition(pod.ref("status"), "PodScheduled", "True", core.now());
     return pod;
   };
-  update.view = [](const Value&) {
-    Value status = Value::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}});
-    status.ref("metadata") = Value::object();
-    status.set("code", 201);
-    return status;
-  };
+  update.view = [](const Value&) { return created_status(); };
   run_update(core, call, update);
-}
-
-void do_eviction(Core& core, const CallPtr& call) {
-  const kube::Request& request = call->request;
-  const bool beta = request.body["apiVersion"].as_string() == "policy/v1beta1";
-  if (const auto ok = check_body(request.body, beta ? "policy/v1beta1" : "policy/v1", "Eviction");
-      !ok) {
-    return fail(core, call, ok.error());
-  }
-  auto eviction = std::make_shared<Call>(*call);
-  eviction->request.verb = kube::Verb::kDelete;
-  eviction->request.subresource.clear();
-  eviction->request.body = request.body["deleteOptions"];
-  eviction->done = [call](ApiReply reply) {
-    if (reply.result) {
-      Value status =
-          Value::object({{"apiVersion", "v1"}, {"kind", "Status"}, {"status", "Success"}});
-      status.ref("metadata") = Value::object();
-      status.set("code", 201);
-      reply.result = std::move(status);
-      reply.http_status = 201;
-    }
-    call->done(std::move(reply));
-  };
-  do_delete(core, eviction);
 }
 
 }  // namespace tessera::apiserver

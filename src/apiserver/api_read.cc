@@ -48,6 +48,21 @@ base::Result<Store::Range> list_range(const Call& call, const Selection& selecti
   return range;
 }
 
+// The moment of the first page is gone; the rest may still be had as it is now.
+base::Error too_old(const Store::Range& range) {
+  base::Error error{
+      Code::kExpired,
+      "The provided continue parameter is too old to display a consistent list result. You can "
+      "start a new list without the continue parameter, or use the continue token in this "
+      "response to retrieve the remainder of the results. Continuing with the provided token "
+      "results in an inconsistent list - objects that were created, modified, or deleted between "
+      "the time the first chunk was returned and now may show up in the list.",
+      {}};
+  const ContinueToken rest{.last_key = range.after, .moment_lost = true};
+  error.causes.push_back({"", rest.text(), std::string(kContinueField)});
+  return error;
+}
+
 base::Status check_fresh(const Core& core, const kube::Request& request) {
   TS_TRY(const ListVersion version, ListVersion::parse(request));
   return check_not_ahead(std::max(version.exact, version.at_least), core.store->revision());
@@ -61,9 +76,7 @@ base::Result<Value> read_list(Core& core, const Call& call) {
   if (range.after.empty()) TS_TRY_STATUS(check_fresh(core, call.request));
   auto page = core.store->list(&kind, range);
   if (!page && page.error().code == Code::kExpired && !range.after.empty()) {
-    return base::error(Code::kExpired,
-                       "The provided continue parameter is too old to display a consistent list "
-                       "result. You can start a new list without the continue parameter.");
+    return base::error(too_old(range));
   }
   if (!page) return base::error(std::move(page).error());
   Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind + "List"}});
@@ -72,7 +85,8 @@ base::Result<Value> read_list(Core& core, const Call& call) {
   if (page->remaining > 0) {
     rest = range.count_rest ? page->remaining : rest - static_cast<int64_t>(page->items.size());
     rest = std::max<int64_t>(rest, 0);
-    meta.set("continue", ContinueToken{page->revision, page->last_key, rest}.text());
+    const ContinueToken next{.revision = page->revision, .last_key = page->last_key, .rest = rest};
+    meta.set("continue", next.text());
     if (rest > 0 && selection.matches_all()) meta.set("remainingItemCount", rest);
   }
   list.set("items", json::array_of(page->items));

@@ -82,8 +82,11 @@ bool read_flag(const kube::Request& request, std::string_view option) {
 }
 
 std::string ContinueToken::text() const {
-  const json::Value token = json::Value::object(
-      {{"rest", rest}, {"rv", revision}, {"start", last_key}, {"v", "meta.k8s.io/v1"}});
+  const json::Value token =
+      json::Value::object({{"rest", rest},
+                           {"rv", moment_lost ? -1 : static_cast<int64_t>(revision)},
+                           {"start", last_key},
+                           {"v", "meta.k8s.io/v1"}});
   return to_base64url(token.dump());
 }
 
@@ -95,12 +98,14 @@ base::Result<ContinueToken> ContinueToken::parse(std::string_view text) {
   const auto bytes = from_base64url(text);
   if (!bytes) return bad();
   const auto token = json::parse(*bytes);
-  if (!token || (*token)["rv"].as_int() <= 0 || (*token)["start"].as_string().empty() ||
+  const int64_t revision = token ? (*token)["rv"].as_int() : 0;
+  if ((revision <= 0 && revision != -1) || (*token)["start"].as_string().empty() ||
       (*token)["v"].as_string() != "meta.k8s.io/v1") {
     return bad();
   }
-  return ContinueToken{static_cast<uint64_t>((*token)["rv"].as_int()), (*token)["start"].str(),
-                       std::max<int64_t>((*token)["rest"].as_int(), 0)};
+  return ContinueToken{static_cast<uint64_t>(std::max<int64_t>(revision, 0)),
+                       (*token)["start"].str(), std::max<int64_t>((*token)["rest"].as_int(), 0),
+                       revision < 0};
 }
 
 base::Result<ListVersion> ListVersion::parse(const kube::Request& request) {

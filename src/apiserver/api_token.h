@@ -26,9 +26,14 @@ struct ContinueToken {
   uint64_t revision = 0;
   std::string last_key;
   int64_t rest = 0;  // how many items are still to come; 0: not known
+  // The moment is no longer kept: goes on at the same place with what is there now. Its revision is -1 in the text.
+  bool moment_lost = false;
   std::string text() const;
   static base::Result<ContinueToken> parse(std::string_view text);
 };
+
+// The field of a cause of kExpired that brings the token to go on with, for metadata.continue of the Status.
+inline constexpr std::string_view kContinueField = "metadata.continue";
 
 // Which version of the data a list shows; both 0: the newest.
 struct ListVersion {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "apiserver/admission_quota.h"
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/field_ownership.h"
@@ -17,15 +18,17 @@ using json::Value;
 constexpr int kGenerateAttempts = 8;
 
 // A new object, once; kConflict where the name is taken.
-Store::Outcome create_once(Core& core, const CallPtr& call, Value object, std::string* name) {
+base::Result<Store::Outcome> create_once(Core& core, const CallPtr& call, Value object,
+                                         std::string* name) {
   const Kind& kind = *call->kind;
   *name = object["metadata"]["name"].str();
   const bool is_service = &kind == core.services;
   const Value service = is_service ? object : Value();
   Store::Write write{&kind, store_key(kind, object), 0, std::move(object), reply_of(call, 201)};
-  const Store::Outcome outcome = core.store->commit(write);
-  if (outcome != Store::Outcome::kAccepted && is_service) core.ips.release(service);
-  if (outcome == Store::Outcome::kClosed) {
+  const auto outcome = commit_within_quotas(core, *call, Value(), write);
+  const bool accepted = outcome && *outcome == Store::Outcome::kAccepted;
+  if (!accepted && is_service) core.ips.release(service);
+  if (outcome && *outcome == Store::Outcome::kClosed) {
     write.done(base::error(Code::kUnavailable, "the server is shutting down"));
   }
   return outcome;
@@ -118,12 +121,16 @@ void do_create(Core& core, const CallPtr& call) {
     if (!object) return fail(core, call, std::move(object).error());
     if (const auto size = check_size(*object); !size) return fail(core, call, size.error());
     if (call->dry_run) {
+      const auto charged = charge_quotas(core, *call, Value(), *object);
+      if (!charged) return fail(core, call, charged.error());
       name = (*object)["metadata"]["name"].str();
       if (!core.store->latest(&kind, store_key(kind, *object))) {
         return succeed(core, call, std::move(*object), 201);
       }
-    } else if (create_once(core, call, std::move(*object), &name) != Store::Outcome::kConflict) {
-      return;
+    } else {
+      const auto outcome = create_once(core, call, std::move(*object), &name);
+      if (!outcome) return fail(core, call, outcome.error());
+      if (*outcome != Store::Outcome::kConflict) return;
     }
     if (!generated) break;
   }

@@ -57,7 +57,8 @@ Value replica_set_status(const kube::ReplicaSet& set, const Value& before,
     available += is_available(pod, set.min_ready_seconds, now);
   }
   Value status = without_condition(before, failure.empty() ? "ReplicaFailure" : "");
-  if (!failure.empty()) {
+  // Its message names one refused pod of many: kept as it is, or each try would be a change to act on.
+  if (!failure.empty() && condition_of(before, "ReplicaFailure").is_null()) {
     set_condition(status,
                   Value::object({{"type", "ReplicaFailure"},
                                  {"status", "True"},

@@ -7,7 +7,9 @@
 #include "apiserver/controller_node.h"
 #include "apiserver/controller_replica_set.h"
 #include "apiserver/controllers_cluster.h"
+#include "apiserver/controllers_pdb.h"
 #include "apiserver/controllers_pods.h"
+#include "apiserver/controllers_quota.h"
 
 namespace tessera::apiserver {
 
@@ -25,7 +27,9 @@ struct Controllers::State {
         jobs(*cluster, pods),
         garbage(*cluster),
         namespaces(*cluster, Kinds::builtin()),
-        nodes(*cluster, pods, options.node_grace) {}
+        nodes(*cluster, pods, options.node_grace),
+        quotas(*cluster, Kinds::builtin()),
+        budgets(*cluster) {}
 
   // Everything is listed.
   void begin() {
@@ -35,6 +39,8 @@ struct Controllers::State {
     garbage.start();
     namespaces.start();
     nodes.start();
+    quotas.start();
+    budgets.start();
   }
 
   std::shared_ptr<Cluster> cluster;
@@ -46,6 +52,8 @@ struct Controllers::State {
   GarbageCollector garbage;
   NamespaceController namespaces;
   NodeController nodes;
+  QuotaController quotas;
+  BudgetController budgets;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,

@@ -1,7 +1,6 @@
 #include "apiserver/sqlite_log.h"
 
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "apiserver/sqlite_database.h"
 #include "base/file.h"
 
 namespace tessera::apiserver {
@@ -16,58 +16,9 @@ namespace {
 
 using base::Code;
 
-constexpr int kSchemaVersion = 1;
 constexpr const char* kSetUp =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=4000;"
     "PRAGMA locking_mode=NORMAL; PRAGMA cache_size=-8000; PRAGMA trusted_schema=OFF;";
-constexpr const char* kSchema =
-    "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE objects(id INTEGER PRIMARY KEY, resource TEXT NOT NULL, ns TEXT NOT NULL,"
-    " name TEXT NOT NULL, revision INTEGER NOT NULL, object TEXT NOT NULL);"
-    "INSERT INTO meta VALUES('schema_version', 1), ('revision', 1);";
-
-struct Statement {
-  sqlite3_stmt* raw = nullptr;
-  Statement() = default;
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-  ~Statement() { sqlite3_finalize(raw); }
-  std::string text(int column) const {
-    const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(raw, column));
-    return {data != nullptr ? data : "", static_cast<size_t>(sqlite3_column_bytes(raw, column))};
-  }
-};
-
-struct Database {
-  std::string path;
-  sqlite3* raw = nullptr;
-  Database() = default;
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
-  ~Database() { sqlite3_close(raw); }
-
-  tl::unexpected<base::Error> damaged(std::string_view what) const {
-    return base::error(Code::kInternal,
-                       "store {} is damaged ({}): restore it from a backup, or move the file away "
-                       "to start empty",
-                       path, what);
-  }
-  tl::unexpected<base::Error> failed(std::string_view what) const {
-    const int rc = sqlite3_errcode(raw);
-    if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB) return damaged(sqlite3_errmsg(raw));
-    return base::error(Code::kUnavailable, "cannot {} store {}: {}", what, path,
-                       sqlite3_errmsg(raw));
-  }
-  base::Status exec(const char* sql, std::string_view what) const {
-    if (sqlite3_exec(raw, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return failed(what);
-    return {};
-  }
-  base::Status prepare(const char* sql, Statement& out) const {
-    if (sqlite3_prepare_v2(raw, sql, -1, &out.raw, nullptr) != SQLITE_OK) return failed("read");
-    return {};
-  }
-};
-
 // An advisory lock that the kernel drops with the process.
 struct FolderLock {
   int fd = -1;
@@ -87,42 +38,6 @@ struct FolderLock {
                        dir);
   }
 };
-
-base::Result<int64_t> read_number(const Database& db, const char* sql) {
-  Statement statement;
-  TS_TRY_STATUS(db.prepare(sql, statement));
-  const int rc = sqlite3_step(statement.raw);
-  if (rc == SQLITE_DONE) return db.damaged("meta row missing");
-  if (rc != SQLITE_ROW) return db.failed("read");
-  return sqlite3_column_int64(statement.raw, 0);
-}
-
-base::Status check_integrity(const Database& db) {
-  Statement statement;
-  TS_TRY_STATUS(db.prepare("PRAGMA quick_check(1)", statement));
-  if (sqlite3_step(statement.raw) != SQLITE_ROW) return db.failed("check");
-  const std::string verdict = statement.text(0);
-  if (verdict != "ok") return db.damaged(verdict);
-  return {};
-}
-
-base::Status check_version(const Database& db) {
-  TS_TRY(const int64_t tables, read_number(db, "SELECT count(*) FROM sqlite_schema"));
-  if (tables == 0) {
-    TS_TRY_STATUS(db.exec("BEGIN IMMEDIATE", "create"));
-    TS_TRY_STATUS(db.exec(kSchema, "create"));
-    return db.exec("COMMIT", "create");
-  }
-  TS_TRY(const int64_t version,
-         read_number(db, "SELECT value FROM meta WHERE key='schema_version'"));
-  if (version > kSchemaVersion) {
-    return base::error(Code::kInvalid,
-                       "store {} has format {}, written by a newer version; this one reads up to "
-                       "{}: start the newer version, or use another data folder",
-                       db.path, version, kSchemaVersion);
-  }
-  return {};
-}
 
 base::Result<std::vector<StoredRow>> load_rows(const Database& db) {
   std::vector<StoredRow> rows;
@@ -177,8 +92,8 @@ base::Result<SqliteLog::Loaded> SqliteLog::open(const std::string& dir) {
   }
   sqlite3_extended_result_codes(db.raw, 0);
   TS_TRY_STATUS(db.exec(kSetUp, "open"));
-  TS_TRY_STATUS(check_integrity(db));
-  TS_TRY_STATUS(check_version(db));
+  TS_TRY_STATUS(check_integrity(db, false));
+  TS_TRY_STATUS(make_or_check_format(db));
   TS_TRY(const int64_t revision, read_number(db, "SELECT value FROM meta WHERE key='revision'"));
   TS_TRY(auto rows, load_rows(db));
   TS_TRY_STATUS(db.prepare("INSERT OR REPLACE INTO objects VALUES(?,?,?,?,?,?)", impl->put));

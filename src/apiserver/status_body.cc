@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "apiserver/api_token.h"
+
 namespace tessera::apiserver {
 namespace {
 
@@ -29,6 +31,7 @@ void set_text(json::Value& object, std::string_view key, std::string_view text) 
 json::Value causes_of(const base::Error& error) {
   json::Value causes = json::Value::array();
   for (const base::Cause& cause : error.causes) {
+    if (cause.field == kContinueField) continue;
     json::Value one = json::Value::object();
     set_text(one, "reason", cause.reason);
     set_text(one, "message", cause.message);
@@ -100,6 +103,9 @@ json::Value status_body(const base::Error& error, const StatusSubject& subject) 
                                             {"message", error.message},
                                             {"reason", base::reason_of(error.code)},
                                             {"code", base::http_status_of(error.code)}});
+  for (const base::Cause& cause : error.causes) {
+    if (cause.field == kContinueField) status.ref("metadata").set("continue", cause.message);
+  }
   json::Value details = details_of(error, subject);
   if (!details.empty() || error.code == Code::kNotFound) status.set("details", std::move(details));
   return status;

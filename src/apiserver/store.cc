@@ -18,19 +18,36 @@ json::Value revision_text(uint64_t revision) {
 }
 
 // What a write keeps on disk. The text is made before the revision is known, outside the lock.
-std::string row_text(const json::Value& object) {
-  if (object.is_null()) return {};
+std::string row_text(const json::Value& object, bool logged) {
+  if (!logged || object.is_null()) return {};
   if (!object["metadata"].contains("resourceVersion")) return object.dump();
   json::Value copy = object;
   copy.ref("metadata").erase("resourceVersion");
   return copy.dump();
 }
 
+constexpr size_t kTextMax = size_t{16} << 20;
+
 bool has_prefix(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
 }  // namespace
+
+size_t text_size(const json::Value& value, size_t limit) {
+  size_t size = 8;
+  if (value.is_string()) return value.as_string().size() + 2;
+  for (const json::Value& item : value.items()) {
+    if (size > limit) return size;
+    size += text_size(item, limit - size) + 1;
+  }
+  for (const json::Member& member : value.members()) {
+    if (size > limit) return size;
+    size += member.name().size() + 4;
+    if (size <= limit) size += text_size(member.value, limit - size);
+  }
+  return size;
+}
 
 std::string store_key(const Kind& kind, std::string_view ns, std::string_view name) {
   if (!kind.namespaced) return std::string(name);
@@ -48,11 +65,11 @@ std::string resource_name(const Kind& kind) {
   return kind.group.empty() ? kind.plural : kind.plural + "." + kind.group;
 }
 
-Store::Store(base::Executor& executor, std::unique_ptr<RowLog> log, size_t history_max)
+Store::Store(base::Executor& executor, std::unique_ptr<RowLog> log, History history)
     : executor_(executor),
       log_(std::move(log)),
       logged_(log_ != nullptr),
-      history_max_(history_max) {}
+      history_limits_(history) {}
 
 base::Status Store::restore(const Kinds& kinds, std::vector<StoredRow> rows, uint64_t revision) {
   std::unordered_map<std::string, const Kind*> by_resource;
@@ -124,15 +141,43 @@ Store::Found Store::durable(const Kind* kind, std::string_view key) const {
   return {std::move(value), revision};
 }
 
-Store::Outcome Store::commit(Write& write) {
-  std::string text = logged_ ? row_text(write.object) : std::string();
+std::vector<Store::Found> Store::newest(const Kind* kind, std::string_view prefix) const {
+  std::vector<Found> out;
+  const std::lock_guard lock(mutex_);
+  const Table* rows = find_table(kind);
+  if (rows == nullptr) return out;
+  for (auto it = rows->objects.lower_bound(prefix); it != rows->objects.end(); ++it) {
+    if (!has_prefix(it->first, prefix)) break;
+    out.push_back({it->second.object, it->second.revision});
+  }
+  return out;
+}
+
+uint64_t Store::revision_of(const Write& write) const {
+  const Table* rows = find_table(write.kind);
+  if (rows == nullptr) return 0;
+  const auto it = rows->objects.find(write.key);
+  return it == rows->objects.end() ? 0 : it->second.revision;
+}
+
+Store::Outcome Store::commit(std::span<Write> writes) {
+  std::vector<std::string> texts;
+  texts.reserve(writes.size());
+  for (const Write& write : writes) texts.push_back(row_text(write.object, logged_));
   const std::lock_guard lock(mutex_);
   if (closed_) return Outcome::kClosed;
+  for (const Write& write : writes) {
+    if (revision_of(write) != write.expected) return Outcome::kConflict;
+  }
+  for (size_t i = 0; i < writes.size(); ++i) accept(writes[i], std::move(texts[i]));
+  return Outcome::kAccepted;
+}
+
+// The write holds: numbers it and puts it in its place.
+void Store::accept(Write& write, std::string text) {
   Table& rows = table(write.kind);
   auto it = rows.objects.find(write.key);
-  const uint64_t current = it == rows.objects.end() ? 0 : it->second.revision;
-  if (current != write.expected) return Outcome::kConflict;
-  if (current == 0) {
+  if (it == rows.objects.end()) {
     TS_CHECK(!write.object.is_null(), "delete of nothing: {}", write.key);
     it = rows.objects.emplace(write.key, Entry{}).first;
     it->second.row = next_row_++;
@@ -145,7 +190,8 @@ Store::Outcome Store::commit(Write& write) {
   }
   Pending pending;
   pending.revision = revision;
-  pending.change = {revision, write.kind, entry.object, write.object, entry.row};
+  const size_t bytes = text.empty() ? text_size(write.object, kTextMax) : text.size();
+  pending.change = {revision, write.kind, entry.object, write.object, entry.row, bytes};
   pending.done = std::move(write.done);
   if (logged_) {
     const json::Value& meta = (write.object.is_null() ? entry.object : write.object)["metadata"];
@@ -156,6 +202,7 @@ Store::Outcome Store::commit(Write& write) {
                    revision,
                    std::move(text)};
   }
+  history_bytes_ += bytes;
   history_.push_back(pending.change);
   if (write.object.is_null()) {
     rows.objects.erase(it);
@@ -164,7 +211,6 @@ Store::Outcome Store::commit(Write& write) {
     entry.revision = revision;
   }
   enqueue(std::move(pending));
-  return Outcome::kAccepted;
 }
 
 void Store::when_durable(std::function<void(base::Status)> done) {
@@ -220,6 +266,7 @@ void Store::write_pending() {
 void Store::take_back(std::vector<Pending>& batch) {
   while (!history_.empty() && history_.back().revision > durable_) {
     put_back(history_.back());
+    history_bytes_ -= history_.back().bytes;
     history_.pop_back();
   }
   std::ranges::move(pending_, std::back_inserter(batch));
@@ -303,8 +350,13 @@ void Store::deliver(Flushed& flushed) {
 void Store::trim() {
   std::vector<Change> gone;
   const std::lock_guard lock(mutex_);
-  while (history_.size() > history_max_ && history_.front().revision <= observed_) {
+  const auto over = [this] {
+    return history_.size() > history_limits_.events_max ||
+           history_bytes_ > history_limits_.bytes_max;
+  };
+  while (!history_.empty() && over() && history_.front().revision <= observed_) {
     oldest_ = history_.front().revision;
+    history_bytes_ -= history_.front().bytes;
     gone.push_back(std::move(history_.front()));
     history_.pop_front();
   }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -60,6 +61,7 @@ class Store : public std::enable_shared_from_this<Store> {
     json::Value before;  // null: created
     json::Value after;   // null: deleted
     int64_t row = 0;
+    size_t bytes = 0;  // of text, about
 
     const json::Value& object() const { return after.is_null() ? before : after; }
   };
@@ -74,6 +76,12 @@ class Store : public std::enable_shared_from_this<Store> {
   };
 
   enum class Outcome { kAccepted, kConflict, kClosed };
+
+  // How far back the changes are kept: whichever limit is reached first.
+  struct History {
+    size_t events_max = 20'000;
+    size_t bytes_max = size_t{256} << 20;  // of JSON text, about
+  };
 
   struct Page {
     std::vector<json::Value> items;
@@ -92,7 +100,7 @@ class Store : public std::enable_shared_from_this<Store> {
   };
 
   // `log` may be null: memory only.
-  Store(base::Executor& executor, std::unique_ptr<RowLog> log, size_t history_max);
+  Store(base::Executor& executor, std::unique_ptr<RowLog> log, History history);
 
   // Before the first call of anything else: what the log had, and the observer of durable changes.
   base::Status restore(const Kinds& kinds, std::vector<StoredRow> rows, uint64_t revision);
@@ -101,7 +109,11 @@ class Store : public std::enable_shared_from_this<Store> {
   Found latest(const Kind* kind, std::string_view key) const;
   Found durable(const Kind* kind, std::string_view key) const;
   // Calls `done` later only when it answers kAccepted; otherwise `write` is as it was.
-  Outcome commit(Write& write);
+  Outcome commit(Write& write) { return commit(std::span(&write, 1)); }
+  // All or none, on objects that differ; they are numbered in the order given and become durable together.
+  Outcome commit(std::span<Write> writes);
+  // The newest objects whose keys begin with the prefix, durable or not, at one moment.
+  std::vector<Found> newest(const Kind* kind, std::string_view prefix) const;
   // Runs `done` on the executor once all that was accepted before is durable (or was taken back).
   void when_durable(std::function<void(base::Status)> done);
 
@@ -144,6 +156,8 @@ class Store : public std::enable_shared_from_this<Store> {
 
   Table& table(const Kind* kind);
   const Table* find_table(const Kind* kind) const;
+  uint64_t revision_of(const Write& write) const;
+  void accept(Write& write, std::string text);
   void enqueue(Pending pending);
   void post_flush();
   void write_pending();
@@ -159,13 +173,14 @@ class Store : public std::enable_shared_from_this<Store> {
   base::Executor& executor_;
   std::unique_ptr<RowLog> log_;
   const bool logged_;
-  const size_t history_max_;
+  const History history_limits_;
   std::function<void(const Change&)> observer_;
 
   std::mutex write_mutex_;  // one batch at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::unordered_map<const Kind*, Table> tables_;
   std::deque<Change> history_;  // by revision; its tail may not be durable yet
+  size_t history_bytes_ = 0;
   std::vector<Pending> pending_;
   std::deque<Flushed> undelivered_;  // by revision
   uint64_t latest_ = 0;
@@ -180,6 +195,8 @@ class Store : public std::enable_shared_from_this<Store> {
 // The key of an object, as in Store: "namespace/name", or the name where there is no namespace.
 std::string store_key(const Kind& kind, std::string_view ns, std::string_view name);
 std::string store_key(const Kind& kind, const json::Value& object);
+// About the length of the value as JSON text; stops once it is past `limit`.
+size_t text_size(const json::Value& value, size_t limit);
 // "pods", "deployments.apps": the words of Kubernetes for a resource with its group.
 std::string resource_name(const Kind& kind);
 

@@ -36,8 +36,8 @@ const Kind& maps() {
 struct Rig {
   base::ManualLoop loop;
   std::shared_ptr<bool> broken = std::make_shared<bool>(false);
-  std::shared_ptr<Store> store =
-      std::make_shared<Store>(loop, std::make_unique<BrokenLog>(broken), 100);
+  std::shared_ptr<Store> store = std::make_shared<Store>(loop, std::make_unique<BrokenLog>(broken),
+                                                         Store::History{.events_max = 100});
   std::vector<std::string> log;
 
   Rig() {

@@ -15,6 +15,7 @@ void add_apply(CommandLine& line);
 void add_top(CommandLine& line);
 void add_replay(CommandLine& line);
 void add_world(CommandLine& line);
+void add_store(CommandLine& line);
 void add_version(CommandLine& line);
 
 // Prints the error and answers the exit status: 1.

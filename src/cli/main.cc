@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   add_top(line);
   add_replay(line);
   add_world(line);
+  add_store(line);
   add_version(line);
   return line.run(argc, argv);
 }
