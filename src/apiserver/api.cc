@@ -99,7 +99,7 @@ void dispatch(Core& core, const CallPtr& call) {
     case Verb::kCreate:
       return do_create(core, call);
     case Verb::kUpdate:
-      return do_update(core, call);
+      return put_creates(core, *call) ? create_by_put(core, call) : do_update(core, call);
     case Verb::kPatch:
       return do_patch(core, call);
     case Verb::kDelete:
@@ -176,8 +176,9 @@ base::Status Api::Impl::restore() {
     revision = std::max<uint64_t>(loaded.revision, 1);
     core->stir(revision);
   }
-  core->store =
-      std::make_shared<Store>(*options.executor, std::move(log), options.history_events_max);
+  core->store = std::make_shared<Store>(
+      *options.executor, std::move(log),
+      Store::History{options.history_events_max, options.history_bytes_max});
   const base::Status restored = core->store->restore(*options.kinds, std::move(rows), revision);
   if (!restored) return base::error(restored.error().in("in " + options.data_dir));
   core->hub = std::make_shared<WatchHub>(*options.executor, core->store, options.bookmark_period);

@@ -5,6 +5,7 @@
 
 #include "apiserver/admission.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/api_pods_part.h"
 #include "apiserver/field_ownership.h"
 #include "apiserver/rbac_guard.h"
 #include "apiserver/registry_meta.h"
@@ -171,6 +172,7 @@ base::Result<Value> prepare_create(Core& core, Call& call) {
     core.ips.assign(object, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
+  TS_TRY_STATUS(check_limits(core, kind, object));
   return object;
 }
 
@@ -195,6 +197,8 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   const Value sent_owners = object["metadata"]["managedFields"];
   if (!object["metadata"].same_node(before["metadata"])) carry_meta(object, before);
   keep_other_half(kind, object, before, status);
+  const bool part = &kind == core.pods && is_pod_part(subresource);
+  if (part) object = with_pod_part(object, before, subresource);
   TS_TRY_STATUS(admit_rights(core, call, object, before));
   if (&kind == core.namespaces && !status) {
     keep_namespace_finalizers(object, before, subresource == "finalize");
@@ -212,11 +216,17 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
     validate_metadata_update(kind, object, before, errors);
   }
   if (!status && kind.validate) kind.validate(object, errors);
-  if (!status && kind.validate_update) kind.validate_update(object, before, errors);
+  if (part) {
+    validate_pod_part(object, before, subresource, errors);
+  } else if (!status && kind.validate_update) {
+    kind.validate_update(object, before, errors);
+  }
   if (service && errors.empty() && !call.dry_run) {
     core.ips.reassign(object, before, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
+  const bool resized = subresource == "resize" || (&kind == core.claims && subresource.empty());
+  if (resized) TS_TRY_STATUS(check_limits(core, kind, object));
   return object;
 }
 
