@@ -25,6 +25,13 @@ struct DeleteOptions {
   std::string resource_version;
 };
 
+tl::unexpected<base::Error> bad_policy(const std::string& why, const char* reason) {
+  base::Error error{
+      Code::kInvalid, "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: " + why, {}};
+  error.causes.push_back({reason, why, "propagationPolicy"});
+  return base::error(std::move(error));
+}
+
 // From the body, and where that says nothing from the query.
 base::Result<DeleteOptions> read_options(const kube::Request& request) {
   const Value& body = request.body;
@@ -42,19 +49,21 @@ base::Result<DeleteOptions> read_options(const kube::Request& request) {
   }
   out.policy = body["propagationPolicy"].str();
   if (out.policy.empty()) out.policy = std::string(request.option("propagationPolicy"));
-  if (out.policy.empty() && body["orphanDependents"].is_bool()) {
+  if (body["orphanDependents"].is_bool()) {
+    if (!out.policy.empty()) {
+      return bad_policy(fmt::format("Invalid value: \"{}\": orphanDependents and "
+                                    "deletionPropagation cannot be both set",
+                                    out.policy),
+                        "FieldValueInvalid");
+    }
     out.policy = body["orphanDependents"].as_bool() ? "Orphan" : "Background";
   }
   if (!out.policy.empty() && out.policy != "Background" && out.policy != "Foreground" &&
       out.policy != "Orphan") {
-    base::Error error{Code::kInvalid,
-                      fmt::format("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: "
-                                  "Unsupported value: \"{}\": supported values: \"Foreground\", "
-                                  "\"Background\", \"Orphan\"",
-                                  out.policy),
-                      {}};
-    error.causes.push_back({"FieldValueNotSupported", "Unsupported value", "propagationPolicy"});
-    return base::error(std::move(error));
+    return bad_policy(fmt::format("Unsupported value: \"{}\": supported values: \"Foreground\", "
+                                  "\"Background\", \"Orphan\", \"nil\"",
+                                  out.policy.substr(0, 64)),
+                      "FieldValueNotSupported");
   }
   out.uid = body["preconditions"]["uid"].str();
   out.resource_version = body["preconditions"]["resourceVersion"].str();
@@ -65,19 +74,22 @@ base::Status check_preconditions(const Kind& kind, const DeleteOptions& options,
                                  const Value& current) {
   const Value& meta = current["metadata"];
   const std::string_view name = meta["name"].as_string();
-  if (!options.uid.empty() && options.uid != meta["uid"].as_string()) {
-    return base::error(
-        conflict(kind, name,
-                 fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                             options.uid, meta["uid"].as_string())));
+  const auto differs = [&](const char* what, std::string_view wanted, std::string_view found,
+                           const char* guess) {
+    const std::string type = kind.group.empty() ? kind.kind : kind.kind + "." + kind.group;
+    return base::error(Code::kConflict,
+                       "Operation cannot be fulfilled on {} \"{}\": the {} in the precondition "
+                       "({}) does not match "
+                       "the {} in record ({}). The object might have been {}",
+                       type, name, what, wanted, what, found, guess);
+  };
+  const std::string_view uid = meta["uid"].as_string();
+  if (!options.uid.empty() && options.uid != uid) {
+    return differs("UID", options.uid, uid, "deleted and then recreated");
   }
-  if (!options.resource_version.empty() &&
-      options.resource_version != meta["resourceVersion"].as_string()) {
-    return base::error(conflict(
-        kind, name,
-        fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in "
-                    "object meta: {}",
-                    options.resource_version, meta["resourceVersion"].as_string())));
+  const std::string_view version = meta["resourceVersion"].as_string();
+  if (!options.resource_version.empty() && options.resource_version != version) {
+    return differs("ResourceVersion", options.resource_version, version, "modified");
   }
   return {};
 }
@@ -152,9 +164,24 @@ Transform deletion(Core& core, const Kind& kind, DeleteOptions options) {
   };
 }
 
+// Kinds whose deletion answers with the object, not with a Status.
 bool returns_object(const Kind& kind) {
-  return kind.group.empty() && (kind.plural == "pods" || kind.plural == "services" ||
-                                kind.plural == "serviceaccounts" || kind.plural == "namespaces");
+  static constexpr std::string_view kCore[] = {
+      "namespaces",   "persistentvolumeclaims", "persistentvolumes", "pods",
+      "podtemplates", "resourcequotas",         "serviceaccounts",   "services"};
+  return kind.group == "storage.k8s.io" ||
+         (kind.group.empty() && std::ranges::find(kCore, kind.plural) != std::end(kCore));
+}
+
+// What the caller of a delete sees: an object that still waits for something, or that it went.
+Value deletion_answer(const Core& core, const Kind& kind, const Value& object) {
+  const Value& meta = object["metadata"];
+  const bool waits = meta.contains("deletionTimestamp") && !meta["finalizers"].empty();
+  if (!waits && !returns_object(kind)) return success_status(kind, object);
+  if (&kind != core.pods || meta.contains("deletionTimestamp")) return object;
+  Value gone = object;
+  mark_deleting(gone, core.now(), 0);
+  return gone;
 }
 
 base::Status admit_delete(const Core& core, const Kind& kind, std::string_view name) {
@@ -191,14 +218,13 @@ void do_delete(Core& core, const CallPtr& call) {
   update.key = call->key();
   update.name = call->request.name;
   update.transform = deletion(core, kind, std::move(*options));
-  if (!returns_object(kind)) {
-    update.view = [&kind](const Value& object) { return success_status(kind, object); };
-  }
+  update.view = [&core, &kind](const Value& object) { return deletion_answer(core, kind, object); };
   run_update(core, call, update);
 }
 
 void do_delete_collection(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
+  if (&kind == core.namespaces) return fail(core, call, method_not_allowed());
   auto options = read_options(call->request);
   if (!options) return fail(core, call, std::move(options).error());
   const auto selection = Selection::parse(kind, call->request);

@@ -59,11 +59,11 @@ base::Result<Value> patched(const Kind& kind, const kube::Request& request, cons
 base::Result<Value> apply_patch(const Kind& kind, const kube::Request& request,
                                 const Value& target) {
   auto result = patched(kind, request, target);
-  if (result || result.error().code != Code::kInvalid) return result;
-  base::Error error = std::move(result).error();
-  error.message =
-      "the server rejected our request due to an error in our request: " + error.message;
-  return base::error(std::move(error));
+  const bool json = request.patch_type == kube::PatchType::kJson && request.body.is_array();
+  if (result || (!json && result.error().code != Code::kInvalid)) return result;
+  // Kubernetes does not say what was wrong with it.
+  return base::error(Code::kInvalid,
+                     "the server rejected our request due to an error in our request");
 }
 
 namespace {
