@@ -35,7 +35,8 @@ class Case:
 def substitute(value, variables):
     """`$name` in every string; a string that is nothing but `$name` becomes the value itself. Others stay as they are."""
     if isinstance(value, dict):
-        return {substitute(k, variables): substitute(v, variables) for k, v in value.items()}
+        words = {k: v for k, v in variables.items() if isinstance(v, str)}  # `$patch` may be a key and a row's name
+        return {substitute(k, words): substitute(v, variables) for k, v in value.items()}
     if isinstance(value, list):
         return [substitute(item, variables) for item in value]
     if not isinstance(value, str) or '$' not in value:
@@ -48,7 +49,7 @@ def substitute(value, variables):
 
 def body_of(step, objects, variables):
     """The body of a request: as it stands, or `{use: object, name: n, with: {path: value}}`."""
-    body = substitute(step.get('body'), variables)
+    body = substitute(substitute(step.get('body'), variables), variables)  # a row may name what a step captured
     if isinstance(body, dict) and 'use' in body:
         if body['use'] not in objects:
             raise ValueError(f"no object '{body['use']}' in objects.yaml")

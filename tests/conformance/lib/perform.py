@@ -128,7 +128,8 @@ class Performer:
         headers = dict(cases.substitute(step.get('headers', {}), variables))
         body = cases.body_of(step, self.objects, variables)
         if body is not None:
-            headers.setdefault('Content-Type', PATCHES.get(step.get('type'), step.get('type', 'application/json')))
+            kind = cases.substitute(step.get('type', 'application/json'), variables)
+            headers.setdefault('Content-Type', PATCHES.get(kind, kind))
             body = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         if 'as' in step:
             headers['Impersonate-User'] = cases.substitute(step['as'], variables)
