@@ -48,6 +48,24 @@ const Kind& columns_for(const Exchange& exchange, const Value& object) {
   return own ? *asked : kind_of_answer(kind);
 }
 
+// A list of a built-in kind says kind and version once, for all its items.
+Value with_plain_items(const Exchange& exchange, const Value& list) {
+  if (exchange.kind == nullptr || Kinds::builtin().find(exchange.kind->gvr()) == nullptr) {
+    return list;
+  }
+  std::vector<Value> items;
+  items.reserve(list["items"].size());
+  for (const Value& item : list["items"].items()) {
+    Value plain = item;
+    plain.erase("apiVersion");
+    plain.erase("kind");
+    items.push_back(std::move(plain));
+  }
+  Value out = list;
+  out.set("items", json::array_of(items));
+  return out;
+}
+
 base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::Time now) {
   const Accepted& accepted = exchange.accepted;
   const bool list = is_list(object);
@@ -75,7 +93,7 @@ base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::
       }
       return to_partial_metadata_list(object, accepted.version);
     default:
-      return object;
+      return list ? with_plain_items(exchange, object) : object;
   }
 }
 
