@@ -37,6 +37,26 @@ TEST(ApiPods, Binding_sets_the_node_once) {
   EXPECT_EQ(api.bind("default", "x", "").error().code, Code::kInvalid);
 }
 
+TEST(ApiPods, What_binding_wrote_about_devices_stays) {
+  TestApi api;
+  ASSERT_TRUE(api.create("pods", TestApi::pod("x")));
+  auto bind = TestApi::request(kube::Verb::kCreate, "pods", "default", "x",
+                               TestApi::parse(R"({"apiVersion":"v1","kind":"Binding",
+    "metadata":{"annotations":{"tessera.dev/gpus":"0","tessera.dev/share-milli":"900"}},
+    "target":{"kind":"Node","name":"n1"}})"));
+  bind.subresource = "binding";
+  ASSERT_TRUE(api.reply(bind).result);
+  auto patch = TestApi::request(kube::Verb::kPatch, "pods", "default", "x",
+                                TestApi::parse(R"({"metadata":{"annotations":
+    {"tessera.dev/share-milli":"1","other":"x"}}})"));
+  const auto refused = api.reply(patch);
+  ASSERT_FALSE(refused.result);
+  EXPECT_EQ(refused.result.error().code, Code::kInvalid);
+  EXPECT_THAT(refused.result.error().message, HasSubstr("tessera.dev/share-milli"));
+  patch.body = TestApi::parse(R"({"metadata":{"annotations":{"other":"x"}}})");
+  EXPECT_TRUE(api.reply(patch).result);
+}
+
 TEST(ApiPods, Eviction_ends_the_pod_with_grace) {
   TestApi api;
   ASSERT_TRUE(api.create("pods", TestApi::pod("x")));

@@ -140,9 +140,22 @@ void list_changes(const Value& now, const Value& before, const std::string& at, 
   out += fmt::format("\n{}: {} is now {}", at, before.dump(), now.dump());
 }
 
+// What binding wrote about devices is the record of who holds which GPU: it stays while the pod is on its node.
+void validate_device_record(const Value& pod, const Value& before, FieldErrors& errors) {
+  if (before["spec"]["nodeName"].as_string().empty()) return;
+  for (const char* key :
+       {"tessera.dev/gpus", "tessera.dev/share-gpus", "tessera.dev/share-milli"}) {
+    const Value& now = pod["metadata"]["annotations"][key];
+    if (now == before["metadata"]["annotations"][key]) continue;
+    errors.forbidden(fmt::format("metadata.annotations[{}]", key),
+                     "is written when the pod is bound and may not be changed");
+  }
+}
+
 }  // namespace
 
 void validate_pod_update(const Value& pod, const Value& before, FieldErrors& errors) {
+  validate_device_record(pod, before, errors);
   const Path at("spec");
   const Value& now = pod["spec"];
   const Value& old = before["spec"];

@@ -4,6 +4,7 @@
 // fields that vanish from a manifest stay on the object.
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 
@@ -20,7 +21,12 @@ struct ApplyArgs {
   std::vector<std::string> files;
 };
 
-base::Result<std::vector<json::Value>> read_manifests(const std::string& path) {
+struct Manifest {
+  std::string file;
+  json::Value object;
+};
+
+base::Result<std::vector<Manifest>> read_manifests(const std::string& path) {
   std::vector<std::string> files;
   if (std::filesystem::is_directory(path)) {
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
@@ -33,44 +39,67 @@ base::Result<std::vector<json::Value>> read_manifests(const std::string& path) {
   } else {
     files.push_back(path);
   }
-  std::vector<json::Value> out;
+  std::vector<Manifest> out;
   for (const std::string& file : files) {
     TS_TRY(const std::string text, base::read_file(file, size_t{64} << 20));
     auto documents = json::parse_yaml_stream(text);
     if (!documents) return base::error(documents.error().in(file));
     for (json::Value& document : *documents) {
       if (document["kind"].as_string() != "List") {
-        out.push_back(std::move(document));
+        out.push_back({file, std::move(document)});
         continue;
       }
-      for (const json::Value& item : document["items"].items()) out.push_back(item);
+      for (const json::Value& item : document["items"].items()) out.push_back({file, item});
     }
   }
   return out;
 }
 
+// "deployment.apps/web", as kubectl names what it did.
+std::string title(const json::Value& object, const Mapping& mapping) {
+  std::string kind = object["kind"].str();
+  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return std::tolower(c); });
+  return fmt::format("{}{}{}/{}", kind, mapping.gvr.group.empty() ? "" : ".", mapping.gvr.group,
+                     kube::Object(object).name());
+}
+
 base::Result<std::string> apply_one(Session& session, Mapper& mapper, json::Value object) {
   TS_TRY(const Mapping mapping, mapper.find(object));
   kube::Request request;
-  request.verb = kube::Verb::kCreate;
   request.gvr = mapping.gvr;
+  request.query = {{"fieldValidation", "Strict"}, {"fieldManager", "tessera"}};
   if (mapping.namespaced) {
     const std::string given(kube::Object(object).ns());
     request.ns = given.empty() ? session.ns() : given;
     object.ref("metadata", "namespace") = request.ns;
   }
   const std::string name(kube::Object(object).name());
+  kube::Request read = request;
+  read.verb = kube::Verb::kGet;
+  read.name = name;
+  read.query.clear();
+  auto before = name.empty() ? kube::Reply(base::error(base::Code::kNotFound, "no name"))
+                             : session.call(read);
+  if (!before && before.error().code != base::Code::kNotFound) return base::error(before.error());
   request.body = object;
-  auto created = session.call(request);
-  if (created) {
-    return fmt::format("{}/{} created", mapping.gvr.resource, kube::Object(*created).name());
-  }
-  if (created.error().code != base::Code::kAlreadyExists) return base::error(created.error());
-  request.verb = kube::Verb::kPatch;
-  request.patch_type = kube::PatchType::kMerge;
-  request.name = name;
-  TS_TRY(const json::Value patched, session.call(request));
-  return fmt::format("{}/{} configured", mapping.gvr.resource, name);
+  request.verb = before ? kube::Verb::kPatch : kube::Verb::kCreate;
+  if (before) request.name = name;
+  TS_TRY(const json::Value after, session.call(request));
+  const bool same =
+      before && kube::Object(*before).resource_version() == kube::Object(after).resource_version();
+  return fmt::format("{} {}", title(after, mapping),
+                     !before ? "created"
+                     : same  ? "unchanged"
+                             : "configured");
+}
+
+// What others stand in comes first: namespaces, then what is cluster-wide, then the rest, each in the order given.
+int order_of(const json::Value& object) {
+  const std::string_view kind = object["kind"].as_string();
+  if (kind == "Namespace") return 0;
+  return kind == "PriorityClass" || kind == "CustomResourceDefinition" || kind == "ServiceAccount"
+             ? 1
+             : 2;
 }
 
 int apply(const ApplyArgs& args) {
@@ -78,20 +107,26 @@ int apply(const ApplyArgs& args) {
   if (!session) return fail(session.error());
   Mapper mapper(**session);
   int status = 0;
+  std::vector<Manifest> all;
   for (const std::string& path : args.files) {
-    auto objects = read_manifests(path);
-    if (!objects) {
-      status = fail(objects.error());
+    auto manifests = read_manifests(path);
+    if (!manifests) {
+      status = fail(manifests.error());
       continue;
     }
-    for (json::Value& object : *objects) {
+    for (Manifest& manifest : *manifests) all.push_back(std::move(manifest));
+  }
+  for (int order = 0; order < 3; ++order) {
+    for (Manifest& manifest : all) {
+      if (order_of(manifest.object) != order) continue;
       const std::string label =
-          fmt::format("{}: {} {}", path, object["kind"].as_string(), kube::Object(object).name());
-      auto done = apply_one(**session, mapper, std::move(object));
+          fmt::format("{}: {} {}", manifest.file, manifest.object["kind"].as_string(),
+                      kube::Object(manifest.object).name());
+      auto done = apply_one(**session, mapper, manifest.object);
       if (done) {
         fmt::print("{}\n", *done);
       } else {
-        status = fail(done.error().in(label));
+        status = fail({done.error().code, done.error().in(label).message, {}});
       }
     }
   }

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/commands.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -47,6 +49,7 @@ CommandLine::CommandLine(std::string program, std::string about) : impl_(std::ma
   impl_->app.name(std::move(program));
   impl_->app.description(std::move(about));
   impl_->app.require_subcommand(1);
+  impl_->app.set_version_flag("--version", kVersion, "Print the version");
 }
 
 CommandLine::~CommandLine() = default;

@@ -126,23 +126,54 @@ int percent(int64_t used, int64_t of) {
              : 0;
 }
 
-std::string node_text(const NodeLine& node, const Paint& paint) {
-  std::string gpus;
+// Widths of the columns that give way on a narrow terminal.
+struct Layout {
+  int model = 0;
+  int gpus = 0;
+};
+
+Layout layout_of(const Picture& picture, int columns) {
+  Layout out{.model = columns >= 110 ? 18 : 0, .gpus = 16};
+  for (const NodeLine& node : picture.nodes) {
+    int width = static_cast<int>(node.gpu_milli.size());
+    for (const auto& [name, use] : node.slices) {
+      width += static_cast<int>(fmt::format("  {} {}/{}", name, use.first, use.second).size());
+    }
+    out.gpus = std::max(out.gpus, width);
+  }
+  // Name, the three figures at the end and the state take 44.
+  const int room = columns - 44 - (out.model > 0 ? out.model + 1 : 0);
+  out.gpus = std::min(out.gpus, std::max(room, 16));
+  return out;
+}
+
+std::string gpu_text(const NodeLine& node, int room, const Paint& paint) {
+  std::string text;
   int width = 0;
   for (const int64_t milli : node.gpu_milli) {
-    gpus += cell(milli, paint);
+    if (width == room) return text;
+    text += cell(milli, paint);
     ++width;
   }
   for (const auto& [name, use] : node.slices) {
-    const std::string part =
+    std::string part =
         fmt::format("{}{} {}/{}", width > 0 ? "  " : "", name, use.first, use.second);
-    gpus += part;
+    part.resize(std::min(part.size(), static_cast<size_t>(room - width)));
     width += static_cast<int>(part.size());
+    text += part;
   }
-  gpus.append(static_cast<size_t>(std::max(0, 46 - width)), ' ');
+  return text.append(static_cast<size_t>(room - width), ' ');
+}
+
+std::string node_text(const NodeLine& node, const Layout& layout, const Paint& paint) {
+  const std::string model =
+      layout.model > 0
+          ? fmt::format(" {:<{}}", node.model.substr(0, static_cast<size_t>(layout.model)),
+                        layout.model)
+          : "";
   const char* state = !node.ready ? "NotReady" : node.cordoned ? "cordoned" : "";
-  return fmt::format("{:<14} {:<22} {} {:>4}% {:>4}% {:>4}  {}", node.name.substr(0, 14),
-                     node.model.substr(0, 22), gpus, percent(node.cpu_used, node.cpu),
+  return fmt::format("{:<14}{} {} {:>4}% {:>4}% {:>5}  {}", node.name.substr(0, 14), model,
+                     gpu_text(node, layout.gpus, paint), percent(node.cpu_used, node.cpu),
                      percent(node.memory_used, node.memory), node.pods, paint("33", state));
 }
 
@@ -177,15 +208,18 @@ std::string render(const Picture& picture, int columns, int rows, bool colour) {
     all.done += ns.done;
     all.failed += ns.failed;
   }
-  lines.push_back(fmt::format(
-      "{}  {} nodes  {} GPUs  {}% allocated   pods: {} running, {} pending, {} done, {} failed",
-      paint("1", "tessera"), picture.nodes.size(), picture.gpus,
-      percent(picture.gpu_milli_used, picture.gpus * 1000), all.running, all.pending, all.done,
-      all.failed));
+  const Layout layout = layout_of(picture, columns);
+  lines.push_back(
+      fmt::format("{}  {} nodes  {} whole GPUs  {}% allocated   pods: {} running, {} pending, {} "
+                  "done, {} failed",
+                  paint("1", "tessera"), picture.nodes.size(), picture.gpus,
+                  percent(picture.gpu_milli_used, picture.gpus * 1000), all.running, all.pending,
+                  all.done, all.failed));
   lines.push_back(
       bar(picture.gpu_milli_used, picture.gpus * 1000, std::clamp(columns - 2, 10, 100), paint));
-  lines.push_back(paint("1", fmt::format("{:<14} {:<22} {:<46} {:>5} {:>5} {:>4}", "NODE", "MODEL",
-                                         "GPUS", "CPU", "MEM", "PODS")));
+  const std::string model = layout.model > 0 ? fmt::format(" {:<{}}", "MODEL", layout.model) : "";
+  lines.push_back(paint("1", fmt::format("{:<14}{} {:<{}} {:>5} {:>5} {:>5}", "NODE", model, "GPUS",
+                                         layout.gpus, "CPU", "MEM", "PODS")));
   std::vector<std::string> tail;
   tail.push_back(paint("1", fmt::format("{:<14} {:>8} {:>8} {:>8} {:>8}", "NAMESPACE", "RUNNING",
                                         "PENDING", "DONE", "GPUS")));
@@ -205,7 +239,7 @@ std::string render(const Picture& picture, int columns, int rows, bool colour) {
       lines.push_back(fmt::format("... and {} more nodes", picture.nodes.size() - i));
       break;
     }
-    lines.push_back(node_text(picture.nodes[i], paint));
+    lines.push_back(node_text(picture.nodes[i], layout, paint));
   }
   lines.insert(lines.end(), tail.begin(), tail.end());
   std::string out;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "json/yaml.h"
 
 namespace tessera::cli {
@@ -76,12 +78,38 @@ TEST(TopView, Draws_one_cell_a_gpu_and_the_state_of_nodes) {
       {pod("a", "Running", "gpu-0", "{tessera.dev/gpus: '0,1'}"),
        pod("b", "Running", "gpu-0", "{tessera.dev/gpus: '2', tessera.dev/share-milli: '500'}")});
   const std::string text = render(picture, 140, 40, false);
-  EXPECT_THAT(text, HasSubstr("2 nodes  16 GPUs  16% allocated"));
+  EXPECT_THAT(text, HasSubstr("2 nodes  16 whole GPUs  16% allocated"));
   EXPECT_THAT(text, HasSubstr("██▄·····"));
   EXPECT_THAT(text, HasSubstr("cordoned"));
   EXPECT_THAT(text, HasSubstr("NotReady"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b[")));
   EXPECT_THAT(render(picture, 140, 40, true), HasSubstr("\x1b["));
+}
+
+// Columns as a terminal counts them: bytes that continue a character take none.
+size_t columns_of(std::string_view line) {
+  return static_cast<size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+TEST(TopView, Node_lines_keep_within_a_narrow_terminal) {
+  Picture picture;
+  NodeLine node;
+  node.name = "a-node-with-a-long-name";
+  node.model = "A100-SXM4-80GB";
+  node.slices = {{"mig-1g.10gb", {8, 16}}, {"mig-2g.20gb", {0, 8}}, {"mig-3g.40gb", {4, 8}}};
+  picture.nodes = {node, node};
+  picture.nodes[1].slices.clear();
+  picture.nodes[1].gpu_milli.assign(64, 1000);
+  for (const int width : {80, 100, 140}) {
+    const std::string text = render(picture, width, 30, false);
+    size_t at = 0;
+    for (size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+      if (text.compare(at, 6, "a-node") != 0) continue;
+      EXPECT_LE(columns_of(std::string_view(text).substr(at, end - at)),
+                static_cast<size_t>(width));
+    }
+  }
 }
 
 TEST(TopView, Keeps_within_the_rows_it_has) {
@@ -100,7 +128,8 @@ TEST(TopView, Keeps_within_the_rows_it_has) {
 }
 
 TEST(TopView, An_empty_cluster_and_odd_objects_draw_too) {
-  EXPECT_THAT(render(summarize({}, {}), 0, 0, false), HasSubstr("0 nodes  0 GPUs  0% allocated"));
+  EXPECT_THAT(render(summarize({}, {}), 0, 0, false),
+              HasSubstr("0 nodes  0 whole GPUs  0% allocated"));
   const Picture odd = summarize(
       {object("{}"), node("gpu-0", "{nvidia.com/gpu: '9999999'}")},
       {object("{}"), pod("a", "Running", "gpu-0", "{tessera.dev/gpus: '-3,x,99999999999'}"),

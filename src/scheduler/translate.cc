@@ -265,10 +265,7 @@ core::Placement placement_of(const kube::Object& pod, const NodeView& node, core
   const core::GpuAsk& ask = request.shape.gpu;
   core::Placement out{id, 0, ask.memory_mib > 0 ? 0 : ask.milli};  // 0: as the node's model says
   if (ask.count == 0) return out;
-  constexpr std::string_view kShare = "tessera.dev/share-milli";
-  if (auto milli = integer(pod.annotation(kShare), kShare, 1, core::kMilliPerGpu)) {
-    out.milli = static_cast<int32_t>(*milli);
-  }
+  // How much is what the pod asks for, never what an annotation says now: its owner can edit those.
   for (const int gpu : parse_indexes(pod.annotation("tessera.dev/gpus"))) {
     const auto it = std::ranges::find(node.gpu_index, gpu);
     if (it != node.gpu_index.end()) out.devices |= uint32_t{1} << (it - node.gpu_index.begin());

@@ -209,6 +209,16 @@ TEST_F(TranslateTest, Binding_writes_what_it_reads_again) {
   EXPECT_TRUE(binding_annotations({core::NodeId(7), 0, 1000}, view, request("{}")).empty());
 }
 
+TEST_F(TranslateTest, A_share_is_what_the_pod_asks_for_whatever_its_annotations_say_later) {
+  const NodeView view = node(4);
+  const core::PodRequest share =
+      request(R"(metadata: {annotations: {tessera.dev/gpu-milli: "900"}})");
+  json::Value edited = pod_object("p").json();
+  edited.ref("metadata", "annotations", "tessera.dev/gpus") = "0";
+  edited.ref("metadata", "annotations", "tessera.dev/share-milli") = "1";
+  EXPECT_EQ(placement_of(kube::Object(edited), view, core::NodeId(0), share).milli, 900);
+}
+
 TEST_F(TranslateTest, A_bound_pod_without_our_annotations_leaves_the_devices_to_the_core) {
   const NodeView view = node(4);
   const auto by_memory = request(R"(metadata: {annotations: {gpu-memory: "2048"}})");

@@ -54,6 +54,8 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
   }
 
   void register_node(size_t index, Duration retry);
+  void refresh_node(size_t index);
+  void drop_strangers();
   void create_lease(size_t index);
   void renew_lease(size_t index);
   void heartbeat(size_t index);
@@ -110,10 +112,60 @@ void Kubelets::State::register_node(size_t index, Duration retry) {
                     return;
                   }
                   ++self->registered;
-                  if (!reply) self->report_devices(index);  // a node of an earlier run
+                  if (!reply) self->refresh_node(index);  // a node of an earlier run
                   if (!self->options.leases) return;
                   self->create_lease(index);
                 });
+}
+
+// Brings a node of an earlier run to what the fleet says now: labels that are the fleet's are replaced.
+void Kubelets::State::refresh_node(size_t index) {
+  auto weak = weak_from_this();
+  client.get(kube::core_v1("nodes"), {}, nodes[index].spec.name, [weak, index](kube::Reply reply) {
+    auto self = weak.lock();
+    if (!self) return;
+    if (!reply) {
+      return self->after(kRetryFirst, [index](State& s) { s.refresh_node(index); });
+    }
+    const Value wanted = node_object(self->nodes[index].spec, self->clock.now());
+    Value labels = wanted["metadata"]["labels"];
+    for (const json::Member& old : (*reply)["metadata"]["labels"].members()) {
+      const bool of_fleet = old.name().starts_with("nvidia.com/") ||
+                            old.name().starts_with("amd.com/") ||
+                            old.name().starts_with("tessera.dev/");
+      if (of_fleet && !labels.contains(old.name())) labels.set(old.name(), Value());
+    }
+    Value patch = Value::object(
+        {{"metadata", Value::object({{"labels", std::move(labels)},
+                                     {"annotations", wanted["metadata"]["annotations"]}})}});
+    self->client.merge_patch(kube::core_v1("nodes"), {}, self->nodes[index].spec.name,
+                             std::move(patch), [weak, index](const kube::Reply& patched) {
+                               auto again = weak.lock();
+                               if (!again) return;
+                               if (patched) return again->report_health(index);
+                               again->after(kRetryFirst,
+                                            [index](State& s) { s.refresh_node(index); });
+                             });
+  });
+}
+
+// Nodes of an earlier run that the fleet no longer has leave the cluster.
+void Kubelets::State::drop_strangers() {
+  auto weak = weak_from_this();
+  client.list(kube::core_v1("nodes"), {}, [weak](kube::Reply reply) {
+    auto self = weak.lock();
+    if (!self) return;
+    if (!reply) return self->after(kRetryFirst, [](State& s) { s.drop_strangers(); });
+    for (const Value& item : (*reply)["items"].items()) {
+      const Object node(item);
+      const bool simulated =
+          node.get("status", "nodeInfo", "kubeletVersion").as_string().ends_with("-sim");
+      if (!simulated || self->by_name.contains(node.name())) continue;
+      base::log_info("node of an earlier fleet removed name={}", node.name());
+      self->client.remove(kube::core_v1("nodes"), {}, std::string(node.name()),
+                          [](const kube::Reply&) {});
+    }
+  });
 }
 
 void Kubelets::State::create_lease(size_t index) {
@@ -375,6 +427,7 @@ Kubelets::~Kubelets() = default;
 
 void Kubelets::start() {
   state_->executor.post([state = state_] {
+    state->drop_strangers();
     for (size_t i = 0; i < state->nodes.size(); ++i) state->register_node(i, kRetryFirst);
     kube::Informer::Options options;
     options.gvr = kube::core_v1("pods");

@@ -85,8 +85,9 @@ Value condition(std::string_view type, bool value, Time since, int64_t generatio
                              {"status", value ? "True" : "False"},
                              {"lastTransitionTime", base::to_rfc3339(since)}});
   if (generation > 0) out.set("observedGeneration", generation);
-  if (!reason.empty()) out.set("reason", reason);
-  if (!message.empty()) out.set("message", message);
+  // Null takes away what an earlier report said: conditions are merged, not replaced.
+  out.set("reason", reason.empty() ? Value() : Value(reason));
+  out.set("message", message.empty() ? Value() : Value(message));
   return out;
 }
 

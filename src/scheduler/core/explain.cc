@@ -77,11 +77,13 @@ void count(Verdict& verdict, const Finding& finding) {
   ++same->nodes;
 }
 
+// An empty node would not do either.
+bool never_fits(const std::vector<Finding>& list) {
+  return std::any_of(list.begin(), list.end(), [](const Finding& f) { return f.never; });
+}
+
 // Fewer amounts short is nearer; then fewer GPUs short.
 bool nearer(const std::vector<Finding>& a, const std::vector<Finding>& b) {
-  auto hopeless = [](const auto& list) {
-    return std::any_of(list.begin(), list.end(), [](const Finding& f) { return f.never; });
-  };
   auto gpus = [](const auto& list) {
     int64_t missing = 0;
     for (const Finding& f : list) {
@@ -91,7 +93,7 @@ bool nearer(const std::vector<Finding>& a, const std::vector<Finding>& b) {
     }
     return missing;
   };
-  if (hopeless(a) != hopeless(b)) return hopeless(b);
+  if (never_fits(a) != never_fits(b)) return never_fits(b);
   if (a.size() != b.size()) return a.size() < b.size();
   return gpus(a) < gpus(b);
 }
@@ -158,6 +160,7 @@ std::string Verdict::message(const Interner& names) const {
 
 std::string Verdict::nearest_text(const Cluster& cluster) const {
   if (!nearest.valid() || !cluster.present(nearest)) return "";
+  if (never_fits(nearest_missing)) return "no node could hold it, even when empty";
   std::vector<std::string> parts;
   for (const Finding& f : nearest_missing) {
     std::string_view what = resource_text(f.reason, f.resource, cluster.names());
@@ -169,6 +172,9 @@ std::string Verdict::nearest_text(const Cluster& cluster) const {
       case Reason::kInsufficientStorage:
         parts.push_back(
             fmt::format("{}Mi {}", f.missing / (1 << 20) + (f.missing % (1 << 20) != 0), what));
+        break;
+      case Reason::kInsufficientGpuShare:
+        parts.push_back(fmt::format("{} more GPU(s) with room for the share", f.missing));
         break;
       default:
         parts.push_back(fmt::format("{} {}", f.missing, what));

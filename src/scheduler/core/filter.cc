@@ -8,6 +8,8 @@ namespace {
 // What Kubernetes' own plugins weigh: node affinity 2, taint toleration 3, each over 100 points.
 constexpr int32_t kAffinityWeight = 2;
 constexpr int32_t kTaintPenalty = 300;
+// More than the policies' scores differ, less than what users ask for.
+constexpr int32_t kGpuNodePenalty = 150;
 
 bool selector_matches(const Cluster& cluster, const NodeSpec& spec, const Shape& shape) {
   for (const Label& want : shape.node_selector) {
@@ -83,8 +85,10 @@ Finding check_rules(const Cluster& cluster, NodeId node, const Shape& shape) {
 }
 
 int32_t preference(const Cluster& cluster, NodeId node, const Shape& shape) {
-  if (shape.preferred.empty() && !cluster.load(node).tainted) return 0;
   const NodeSpec& spec = cluster.spec(node);
+  // Pods without GPUs leave the nodes that have some to those that need them.
+  const int32_t away = shape.gpu.count == 0 && spec.model.valid() ? kGpuNodePenalty : 0;
+  if (shape.preferred.empty() && !cluster.load(node).tainted) return -away;
   int64_t matched = 0;
   int64_t all = 0;
   for (const PreferredTerm& preferred : shape.preferred) {
@@ -97,7 +101,7 @@ int32_t preference(const Cluster& cluster, NodeId node, const Shape& shape) {
     if (taint.effect != Effect::kPreferNoSchedule) continue;
     if (!tolerates(shape.tolerations, taint)) points -= kTaintPenalty;
   }
-  return points;
+  return points - away;
 }
 
 int32_t devices_fitting(const NodeLoad& node, const GpuAsk& gpu) {
