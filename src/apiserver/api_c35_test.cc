@@ -1,5 +1,5 @@
 // Case C35: what kubectl's describe and get ask of the server about GPUs on a node. The rest of the case runs a real
-// kubectl (tests/e2e).
+// kubectl (tests/e2e/kubectl_c35.sh).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
