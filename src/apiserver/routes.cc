@@ -98,6 +98,11 @@ base::Result<Operation> plan_object(std::string_view method, Operation operation
   return operation;
 }
 
+// Namespaces go one by one: one request must not empty a cluster.
+bool deleted_together(const Kind& kind) {
+  return !kind.group.empty() || kind.kind != "Namespace";
+}
+
 base::Result<Operation> plan_collection(const ResourcePath& path, std::string_view method,
                                         Operation operation) {
   const bool across_namespaces = path.kind->namespaced && path.ns.empty();
@@ -110,7 +115,7 @@ base::Result<Operation> plan_collection(const ResourcePath& path, std::string_vi
   } else if (method == "POST") {
     operation.request.verb = Verb::kCreate;
     operation.verb = "create";
-  } else if (method == "DELETE") {
+  } else if (method == "DELETE" && deleted_together(*path.kind)) {
     operation.request.verb = Verb::kDeleteCollection;
     operation.verb = "deletecollection";
   } else {
@@ -165,7 +170,9 @@ std::vector<std::string_view> resource_verbs() {
 
 std::vector<std::string_view> resource_verbs(const Kind& kind) {
   if (kind.virtual_create) return {"create"};
-  return resource_verbs();
+  std::vector<std::string_view> verbs = resource_verbs();
+  if (!deleted_together(kind)) std::erase(verbs, "deletecollection");
+  return verbs;
 }
 
 std::vector<std::string_view> subresource_verbs(std::string_view subresource) {

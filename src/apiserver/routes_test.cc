@@ -55,6 +55,7 @@ TEST(Routes, NameVerbAndResource) {
       // refused
       {"POST", "/api/v1/pods", "MethodNotAllowed", "", "", ""},
       {"DELETE", "/api/v1/pods", "MethodNotAllowed", "", "", ""},
+      {"DELETE", "/api/v1/namespaces", "MethodNotAllowed", "", "", ""},
       {"POST", "/api/v1/namespaces/a/pods/p", "MethodNotAllowed", "", "", ""},
       {"GET", "/api/v1/namespaces/a/pods/p/binding", "MethodNotAllowed", "", "", ""},
       {"DELETE", "/api/v1/namespaces/a/pods/p/status", "MethodNotAllowed", "", "", ""},
