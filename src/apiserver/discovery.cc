@@ -88,14 +88,23 @@ Value aggregated_resource(const Kind& kind) {
   return out;
 }
 
+// By name, as the answers list them.
+std::vector<const Kind*> kinds_of(const Kinds& kinds, std::string_view group,
+                                  std::string_view version) {
+  std::vector<const Kind*> out;
+  for (const Kind* kind : kinds.all()) {
+    if (kind->group == group && kind->version == version) out.push_back(kind);
+  }
+  std::ranges::sort(out, {}, &Kind::plural);
+  return out;
+}
+
 Value aggregated_group(const Kinds& kinds, const GroupVersions& group) {
   Value versions = Value::array();
   for (const std::string& version : group.versions) {
     Value resources = Value::array();
-    for (const Kind* kind : kinds.all()) {
-      if (kind->group == group.group && kind->version == version) {
-        resources.push_back(aggregated_resource(*kind));
-      }
+    for (const Kind* kind : kinds_of(kinds, group.group, version)) {
+      resources.push_back(aggregated_resource(*kind));
     }
     versions.push_back(Value::object(
         {{"version", version}, {"freshness", "Current"}, {"resources", std::move(resources)}}));
@@ -155,8 +164,7 @@ Value api_group(const Kinds& kinds, std::string_view name) {
 
 Value api_resource_list(const Kinds& kinds, std::string_view group, std::string_view version) {
   Value resources = Value::array();
-  for (const Kind* kind : kinds.all()) {
-    if (kind->group != group || kind->version != version) continue;
+  for (const Kind* kind : kinds_of(kinds, group, version)) {
     resources.push_back(resource_value(*kind));
     for (const std::string& name : subresources_of(*kind)) {
       resources.push_back(subresource_value(*kind, name));

@@ -18,11 +18,40 @@ namespace {
 
 using base::Code;
 
-RowObject row_object_of(const Query& query) {
+base::Result<RowObject> row_object_of(const Query& query) {
   const std::string_view include = query_value(query, "includeObject");
   if (include == "None") return RowObject::kNone;
   if (include == "Object") return RowObject::kObject;
-  return RowObject::kMetadata;
+  if (include.empty() || include == "Metadata") return RowObject::kMetadata;
+  return base::error(Code::kBadRequest,
+                     "Unable to convert to Table as requested: includeObject: Invalid value: "
+                     "\"{}\": must be 'Metadata', 'Object', 'None', or empty",
+                     include.substr(0, 64));
+}
+
+// Why log, exec, attach and portforward of this pod do not work.
+base::Error no_container_error(const json::Value& pod, const kube::Request& asked) {
+  const std::string_view container = asked.option("container");
+  const std::string_view name = pod.get("metadata", "name").as_string();
+  bool known = container.empty();
+  for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
+    for (const json::Value& one : pod.get("spec", list).items()) {
+      known = known || one["name"].as_string() == container;
+    }
+  }
+  const std::string what = asked.subresource == "log"           ? "logs"
+                           : asked.subresource == "portforward" ? "ports to forward"
+                           : asked.subresource == "exec"        ? "place to run a command"
+                                                                : "process to attach to";
+  if (!known) {
+    return {Code::kBadRequest,
+            fmt::format("container {} is not valid for pod {}", container, name),
+            {}};
+  }
+  return {
+      Code::kBadRequest,
+      fmt::format("simulated pods have no {}: no container of pod {} runs anywhere", what, name),
+      {}};
 }
 
 std::string path_of(const http::Request& request) {
@@ -86,6 +115,8 @@ struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
   void finish(const Exchange& exchange, const base::Status& done) const;
   void limit_watch(Query& query);
   base::Status answer_watch(Exchange& exchange, const Caller& caller, Operation operation);
+  void answer_container(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                        kube::Request asked);
 };
 
 void Front::Impl::handle(http::Request request, std::shared_ptr<http::Responder> responder) {
@@ -146,13 +177,20 @@ base::Status Front::Impl::answer(std::shared_ptr<Exchange> exchange) {
   if (health) return answer_health(*exchange);
   if (is_issuer_path(segments)) return answer_issuer(*exchange);
   if (is_page_path(segments)) return answer_page(*exchange);
+  if (!api_path) {
+    send_page_not_found(*exchange);
+    return {};
+  }
   return answer_resource(std::move(exchange), caller);
 }
 
 base::Status Front::Impl::answer_health(Exchange& exchange) {
   std::string text =
       health_text(exchange.target.segments, query_flag(exchange.target.query, "verbose"));
-  if (text.empty()) return base::error(unknown_path_error());
+  if (text.empty()) {
+    send_page_not_found(exchange);
+    return {};
+  }
   send_text(exchange, 200, std::move(text), "text/plain; charset=utf-8");
   return {};
 }
@@ -177,7 +215,13 @@ base::Status Front::Impl::answer_page(Exchange& exchange) {
   TS_TRY(exchange.accepted, negotiate(exchange.request.header("accept"),
                                       {.yaml = true, .forms = false, .discovery = discovery}));
   const auto page = pages.find(segments, exchange.accepted);
-  if (!page) return base::error(unknown_path_error());
+  if (!page) {
+    // What lies below a group is the API's own to refuse.
+    const bool below = segments.size() == (segments[0] == "api" ? 2u : 3u);
+    if (below && segments[0] != "openapi") return base::error(unknown_path_error());
+    send_page_not_found(exchange);
+    return {};
+  }
   http::Response response;
   response.headers = {{"Audit-Id", exchange.audit_id},
                       {"Cache-Control", "public"},
@@ -199,12 +243,18 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   TS_TRY(const ResourcePath path, find_resource(api.kinds(), exchange->target.segments));
   exchange->kind = path.kind;
   exchange->subject = subject_of(path);
-  exchange->row_object = row_object_of(query);
+  exchange->into_container = leads_into_container(path);
   TS_TRY(Operation operation, plan_operation(path, exchange->request.method, query));
   note_resource(*exchange, operation);
   TS_TRY_STATUS(noted(*exchange, authorize(api.access(), caller, operation)));
   TS_TRY(exchange->accepted,
          negotiate(exchange->request.header("accept"), {.yaml = !operation.watch}));
+  if (exchange->accepted.form == Form::kTable) {
+    TS_TRY(exchange->row_object, row_object_of(query));
+  }
+  if (operation.request.verb == kube::Verb::kList) {
+    TS_TRY_STATUS(check_list_query(operation.request.query));
+  }
   const bool exempt = is_master(caller) || path.kind->group == "coordination.k8s.io";
   if (options.flow == nullptr || exempt) return run(exchange, caller, std::move(operation));
   return options.flow->submit(caller.user, [self = shared_from_this(), exchange, caller,
@@ -219,6 +269,10 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
 base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
                               Operation operation) {
   if (operation.watch) return answer_watch(*exchange, caller, std::move(operation));
+  if (exchange->into_container) {
+    answer_container(exchange, caller, std::move(operation.request));
+    return {};
+  }
   const RawBody raw{exchange->request.header("content-type"), exchange->request.body};
   TS_TRY_STATUS(read_body(raw, *exchange->kind, operation.request, &exchange->warnings));
   if (exchange->subject.name.empty()) {
@@ -233,6 +287,28 @@ base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const C
     send_object(*exchange, reply.http_status, *reply.result, clock->now());
   });
   return {};
+}
+
+// There is a pod to speak of or there is not; in no case does a container run.
+void Front::Impl::answer_container(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                                   kube::Request asked) {
+  kube::Request pod = asked;
+  pod.verb = kube::Verb::kGet;
+  pod.subresource.clear();
+  pod.query.clear();
+  api.call(caller, std::move(pod), [exchange, asked = std::move(asked)](ApiReply reply) {
+    exchange->seat.reset();
+    if (!reply.result) return send_error(*exchange, reply.result.error());
+    const json::Value& found = *reply.result;
+    const base::Error error = no_container_error(found, asked);
+    // The log of what has not begun is empty.
+    const bool waits =
+        asked.subresource == "log" && found.get("spec", "nodeName").as_string().empty();
+    if (waits && !error.message.starts_with("container ")) {
+      return send_text(*exchange, 204, {}, {});
+    }
+    send_error(*exchange, error);
+  });
 }
 
 // A watch that names no end gets one between 30 and 60 minutes, so that clients do not all come back at once.

@@ -1,7 +1,10 @@
 #include "apiserver/front_auth.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -85,6 +88,28 @@ Mask read_mask(const http::Request& request) {
     }
   }
   return mask;
+}
+
+std::string quoted_list(std::span<const std::string> words) {
+  if (words.empty()) return "[]string(nil)";
+  return fmt::format("[]string{{\"{}\"}}", fmt::join(words, "\", \""));
+}
+
+// What was asked for, as Kubernetes prints it.
+std::string text_of(const Mask& mask) {
+  std::string extra = "map[string][]string(nil)";
+  if (!mask.extra.empty()) {
+    std::map<std::string, std::vector<std::string>> sorted;
+    for (const auto& [key, value] : mask.extra) sorted[key].push_back(value);
+    extra = "map[string][]string{";
+    for (const auto& [key, values] : sorted) {
+      extra +=
+          fmt::format("{}\"{}\":{}", extra.ends_with('{') ? "" : ", ", key, quoted_list(values));
+    }
+    extra += '}';
+  }
+  return fmt::format("&user.DefaultInfo{{Name:\"{}\", UID:\"{}\", Groups:{}, Extra:{}}}", mask.user,
+                     mask.uid, quoted_list(mask.groups), extra);
 }
 
 // Namespace and name of "system:serviceaccount:<namespace>:<name>".
@@ -184,9 +209,8 @@ base::Result<Caller> impersonate(const http::Request& request, Caller caller, Ac
   const Mask mask = read_mask(request);
   if (!mask.asked) return caller;
   if (mask.user.empty()) {
-    return base::error(
-        Code::kBadRequest,
-        "requested impersonation without impersonating a user: send Impersonate-User");
+    return base::error(Code::kBadRequest, "requested {} without impersonating a user name",
+                       text_of(mask));
   }
   TS_TRY_STATUS(may_wear(access, caller, mask));
   Caller other = masked(mask);

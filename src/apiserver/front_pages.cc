@@ -109,6 +109,9 @@ std::shared_ptr<const Page> Pages::find(Segments segments, const Accepted& accep
   page->etag = "\"" + text_hash(page->text) + "\"";
   page->content_type = aggregated && segments.size() == 1 ? std::string(kAggregatedContentType)
                                                           : std::string(accepted.content_type());
+  if (segments.size() == 2 && segments[0] == "openapi" && segments[1] == "v3") {
+    page->content_type = "text/plain; charset=utf-8";  // so the index goes out from Kubernetes too
+  }
   pages_[key] = page;
   return page;
 }

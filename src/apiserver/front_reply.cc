@@ -66,6 +66,14 @@ Value with_plain_items(const Exchange& exchange, const Value& list) {
   return out;
 }
 
+// As Kubernetes names the type: "*core.SecretList".
+std::string type_name(const Exchange& exchange, const Value& object) {
+  const std::string_view group = exchange.kind == nullptr ? "" : exchange.kind->group;
+  std::string out = "*";
+  out.append(group.empty() ? "core" : group.substr(0, group.find('.')));
+  return out.append(".").append(object["kind"].as_string());
+}
+
 base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::Time now) {
   const Accepted& accepted = exchange.accepted;
   const bool list = is_list(object);
@@ -81,7 +89,7 @@ base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::
         return base::error(
             base::Code::kNotAcceptable,
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
-            object["kind"].as_string());
+            type_name(exchange, object));
       }
       return to_partial_metadata(object, accepted.version);
     case Form::kPartialList:
@@ -89,7 +97,7 @@ base::Result<Value> shaped(const Exchange& exchange, const Value& object, base::
         return base::error(
             base::Code::kNotAcceptable,
             "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
-            object["kind"].as_string());
+            type_name(exchange, object));
       }
       return to_partial_metadata_list(object, accepted.version);
     default:
@@ -114,6 +122,10 @@ void send_text(const Exchange& exchange, int status, std::string body, std::stri
   response.body = std::move(body);
   response.content_type = std::move(content_type);
   exchange.responder->send(std::move(response));
+}
+
+void send_page_not_found(const Exchange& exchange) {
+  send_text(exchange, 404, "404 page not found\n", "text/plain; charset=utf-8");
 }
 
 void send_error(const Exchange& exchange, const base::Error& error) {

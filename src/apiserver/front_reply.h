@@ -27,6 +27,7 @@ struct Exchange {
   Accepted accepted;
   const Kind* kind = nullptr;  // of the resource asked for
   RowObject row_object = RowObject::kMetadata;
+  bool into_container = false;  // log, exec, attach or portforward of a pod
   StatusSubject subject;
   std::vector<std::string> warnings;
   std::shared_ptr<AuditRecord> audit;  // null: nobody listens
@@ -39,6 +40,8 @@ http::Headers reply_headers(const Exchange& exchange);
 void send_error(const Exchange& exchange, const base::Error& error);
 // An object, a list or a Status from the core, in the form that the client asked for.
 void send_object(const Exchange& exchange, int status, const json::Value& object, base::Time now);
+// What answers where no API begins: plain text, as from Kubernetes.
+void send_page_not_found(const Exchange& exchange);
 void send_text(const Exchange& exchange, int status, std::string body, std::string content_type);
 
 }  // namespace tessera::apiserver

@@ -173,7 +173,6 @@ TEST_F(FrontTest, RefusalsAreStatusObjectsInKubernetesWords) {
        "configmaps \"c\" already exists"},
       {"GET", "/api/v1/widgets", "", 404, "NotFound",
        "the server could not find the requested resource"},
-      {"GET", "/nothing", "", 404, "NotFound", "the server could not find the requested resource"},
       {"POST", "/api", "{}", 405, "MethodNotAllowed",
        "the server does not allow this method on the requested resource"},
   };
@@ -193,6 +192,38 @@ TEST_F(FrontTest, RefusalsAreStatusObjectsInKubernetesWords) {
   for (const std::string_view target : {"/a/../b", "/api/v1/%zz", "//"}) {
     EXPECT_EQ(send("GET", target)->answer.status, 400) << target;
   }
+}
+
+TEST_F(FrontTest, WhereNoApiBeginsThereIsPlainText) {
+  for (const std::string_view target : {"/nothing", "/nothing/here", "/apis/none.example.com"}) {
+    const auto got = send("GET", target);
+    EXPECT_EQ(got->answer.status, 404) << target;
+    EXPECT_EQ(got->answer.body, "404 page not found\n") << target;
+  }
+  EXPECT_EQ(send("GET", "/apis/apps/v9")->json()["kind"].as_string(), "Status");
+}
+
+TEST_F(FrontTest, NoContainerOfASimulatedPodCanBeEntered) {
+  send(
+      "POST", "/api/v1/namespaces/work/pods",
+      R"({"metadata":{"name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}})");
+  const auto answer = [this](std::string_view rest) {
+    return send("GET", fmt::format("/api/v1/namespaces/work/pods/p/{}", rest));
+  };
+  EXPECT_EQ(answer("log")->json()["message"].as_string(),
+            "simulated pods have no logs: no container of pod p runs anywhere");
+  EXPECT_EQ(answer("log?container=x")->json()["message"].as_string(),
+            "container x is not valid for pod p");
+  EXPECT_EQ(answer("exec?container=c&command=sh")->json()["message"].as_string(),
+            "simulated pods have no place to run a command: no container of pod p runs anywhere");
+  EXPECT_EQ(answer("portforward")->answer.status, 400);
+  EXPECT_EQ(send("POST", "/api/v1/namespaces/work/pods/none/attach")->answer.status, 404);
+}
+
+TEST_F(FrontTest, RowsCarryOnlyWhatTheyCan) {
+  const auto got = send("GET", "/api/v1/namespaces/work/configmaps?includeObject=Other", "",
+                        {.accept = "application/json;as=Table;v=v1;g=meta.k8s.io"});
+  EXPECT_EQ(got->answer.status, 400);
 }
 
 TEST_F(FrontTest, InvalidObjectsNameEachCause) {
@@ -448,6 +479,16 @@ TEST(StatusBody, DetailsFollowTheCode) {
             R"({"group":"batch","kind":"jobs","name":"x"})");
   EXPECT_EQ(status_body({Code::kUnavailable, "m", {}})["details"]["retryAfterSeconds"].as_int(), 1);
   EXPECT_EQ(status_body({Code::kExpired, "m", {}})["code"].as_int(), 410);
+  EXPECT_EQ(status_body({Code::kMethodNotAllowed, "m", {}}, pod)["details"].dump(), "{}");
+  EXPECT_EQ(status_body({Code::kInvalid,
+                         "ListOptions.meta.k8s.io \"\" is invalid: a: b",
+                         {{"FieldValueForbidden", "b", "a"}}},
+                        pod)["details"]["kind"]
+                .as_string(),
+            "ListOptions");
+  const base::Error future{Code::kTimeout, "Too large", {{"ResourceVersionTooLarge", "m", ""}}};
+  EXPECT_EQ(status_body(future)["message"].as_string(), "Timeout: Too large");
+  EXPECT_EQ(status_body(future)["details"]["retryAfterSeconds"].as_int(), 1);
 }
 
 }  // namespace

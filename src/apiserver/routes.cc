@@ -1,6 +1,7 @@
 #include "apiserver/routes.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace tessera::apiserver {
 namespace {
@@ -33,6 +34,16 @@ base::Status check_name(std::string_view what, std::string_view name) {
 // /namespaces/{name}/status is the Namespace itself, /namespaces/{ns}/pods is something in it.
 bool is_namespace_subresource(std::string_view segment) {
   return segment == "status" || segment == "finalize";
+}
+
+constexpr size_t kShownBytes = 64;
+
+bool is_pod(const Kind& kind) {
+  return kind.group.empty() && kind.kind == "Pod";
+}
+
+bool is_stream(std::string_view subresource) {
+  return subresource == "exec" || subresource == "attach" || subresource == "portforward";
 }
 
 struct Parts {
@@ -70,7 +81,9 @@ base::Result<Operation> plan_subresource(const ResourcePath& path, std::string_v
       {"PATCH", {Verb::kPatch, "patch"}}};
   for (const auto& [name, verb] : kMethods) {
     if (name != method) continue;
-    const auto verbs = subresource_verbs(path.subresource);
+    const bool stream = is_pod(*path.kind) && is_stream(path.subresource);
+    const auto verbs = stream ? std::vector<std::string_view>{"create", "get"}
+                              : subresource_verbs(path.subresource);
     if (std::ranges::find(verbs, verb.second) == verbs.end()) return not_allowed();
     operation.request.verb = verb.first;
     operation.verb = verb.second;
@@ -80,7 +93,7 @@ base::Result<Operation> plan_subresource(const ResourcePath& path, std::string_v
 }
 
 base::Result<Operation> plan_object(std::string_view method, Operation operation) {
-  if (method == "GET" || method == "HEAD") {
+  if (method == "GET") {
     operation.request.verb = Verb::kGet;
     operation.verb = "get";
   } else if (method == "PUT") {
@@ -106,7 +119,7 @@ bool deleted_together(const Kind& kind) {
 base::Result<Operation> plan_collection(const ResourcePath& path, std::string_view method,
                                         Operation operation) {
   const bool across_namespaces = path.kind->namespaced && path.ns.empty();
-  if (method == "GET" || method == "HEAD") {
+  if (method == "GET") {
     operation.request.verb = Verb::kList;
     operation.watch = query_flag(operation.request.query, "watch");
     operation.verb = operation.watch ? "watch" : "list";
@@ -164,6 +177,30 @@ bool query_flag(const Query& query, std::string_view key) {
   return false;
 }
 
+// In the words of strconv.ParseInt, which Kubernetes shows.
+base::Status check_list_query(Query& query) {
+  for (const std::string_view key : {"limit", "timeoutSeconds"}) {
+    const std::string_view text = query_value(query, key);
+    if (text.empty()) continue;
+    int64_t number = 0;
+    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (bad == std::errc::result_out_of_range) {
+      return base::error(Code::kBadRequest, "strconv.ParseInt: parsing \"{}\": value out of range",
+                         text.substr(0, kShownBytes));
+    }
+    if (bad != std::errc() || end != text.data() + text.size()) {
+      return base::error(Code::kBadRequest, "strconv.ParseInt: parsing \"{}\": invalid syntax",
+                         text.substr(0, kShownBytes));
+    }
+    if (number < 0) std::erase_if(query, [key](const auto& p) { return p.first == key; });
+  }
+  return {};
+}
+
+bool leads_into_container(const ResourcePath& path) {
+  return is_pod(*path.kind) && (path.subresource == "log" || is_stream(path.subresource));
+}
+
 std::vector<std::string_view> resource_verbs() {
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }
@@ -213,7 +250,9 @@ base::Result<ResourcePath> find_resource(const Kinds& kinds,
   if (path.kind->namespaced && path.ns.empty() && !path.name.empty()) return not_found();
   if (!path.subresource.empty()) {
     const auto known = subresources_of(*path.kind);
-    if (std::ranges::find(known, path.subresource) == known.end()) return not_found();
+    if (std::ranges::find(known, path.subresource) == known.end() && !leads_into_container(path)) {
+      return not_found();
+    }
   }
   TS_TRY_STATUS(check_name("namespace", path.ns));
   TS_TRY_STATUS(check_name("name", path.name));

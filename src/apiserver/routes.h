@@ -59,6 +59,12 @@ bool query_flag(const Query& query, std::string_view key);
 // The first value of a key, or empty.
 std::string_view query_value(const Query& query, std::string_view key);
 
+// Puts the numbers of a list's query right: drops a limit below 0, refuses what is no number.
+base::Status check_list_query(Query& query);
+
+// log, exec, attach and portforward of a pod, which lead into its containers.
+bool leads_into_container(const ResourcePath& path);
+
 base::Error unknown_path_error();
 
 }  // namespace tessera::apiserver

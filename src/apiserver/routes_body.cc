@@ -42,15 +42,17 @@ base::Result<Format> object_format(std::string_view content_type) {
   return unknown_format("application/json, application/yaml, application/vnd.kubernetes.protobuf");
 }
 
+std::string_view name_of(Format format) {
+  return format == Format::kJson ? "json" : format == Format::kYaml ? "yaml" : "protobuf";
+}
+
 base::Result<PatchType> patch_format(std::string_view content_type) {
   const std::string type = media_type(content_type);
   if (type == "application/json-patch+json") return PatchType::kJson;
   if (type == "application/merge-patch+json") return PatchType::kMerge;
   if (type == "application/strategic-merge-patch+json") return PatchType::kStrategic;
   if (type == "application/apply-patch+yaml") return PatchType::kApply;
-  return unknown_format(
-      "application/json-patch+json, application/merge-patch+json, "
-      "application/strategic-merge-patch+json, application/apply-patch+yaml");
+  return base::error(Code::kUnsupportedMediaType, "415: Unsupported Media Type");
 }
 
 base::Result<Value> parse_json(std::string_view text, std::vector<std::string>* duplicates) {
@@ -98,18 +100,15 @@ base::Status read_object(const RawBody& raw, const Kind& kind, kube::Request& re
     return base::error(Code::kBadRequest,
                        "the object provided is unrecognized (must be of type {}): "
                        "couldn't get version/kind; {} parse error: {}",
-                       kind.kind,
-                       format == Format::kJson   ? "json"
-                       : format == Format::kYaml ? "yaml"
-                                                 : "protobuf",
-                       body.error().message);
+                       kind.kind, name_of(format), body.error().message);
   }
   if (!body) return base::error(std::move(body).error());
+  if (body->is_null()) body = Value::object();  // "null" is an object of which nothing is said
   if (!body->is_object()) {
-    return base::error(
-        Code::kBadRequest,
-        "the object provided is unrecognized (must be of type {}): the body is no object",
-        kind.kind);
+    return base::error(Code::kBadRequest,
+                       "the object provided is unrecognized (must be of type {}): couldn't get "
+                       "version/kind; json parse error: the body is no object",
+                       kind.kind);
   }
   const std::string context = fmt::format(
       "{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind);
@@ -160,22 +159,59 @@ base::Status add_query_options(kube::Request& request) {
   return {};
 }
 
+base::Status check_propagation(const Value& options) {
+  const Value& policy = options["propagationPolicy"];
+  if (options["orphanDependents"].is_null() || policy.is_null()) return {};
+  base::Error error{Code::kInvalid, {}, {}};
+  const std::string why =
+      fmt::format("Invalid value: {}: orphanDependents and deletionPropagation cannot be both set",
+                  policy.dump());
+  error.message = "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: " + why;
+  error.causes.push_back({"FieldValueInvalid", why, "propagationPolicy"});
+  return base::error(std::move(error));
+}
+
+// Only "All" is a dry run.
+base::Status check_dry_run(const kube::Request& request) {
+  const std::string_view word = request.option("dryRun");
+  if (word.empty() || word == "All") return {};
+  const std::string_view options = request.verb == Verb::kCreate   ? "CreateOptions"
+                                   : request.verb == Verb::kUpdate ? "UpdateOptions"
+                                   : request.verb == Verb::kPatch  ? "PatchOptions"
+                                                                   : "DeleteOptions";
+  base::Error error{Code::kInvalid, {}, {}};
+  const std::string why = fmt::format("Unsupported value: [{}]: supported values: \"All\"",
+                                      Value(word.substr(0, 64)).dump());
+  error.message = fmt::format("{}.meta.k8s.io \"\" is invalid: dryRun: {}", options, why);
+  error.causes.push_back({"FieldValueNotSupported", why, "dryRun"});
+  return base::error(std::move(error));
+}
+
 // A body counts more than the query; a dry run asked for in the body is one for the core too.
 base::Status read_delete_options(const RawBody& raw, kube::Request& request) {
   if (raw.bytes.empty()) return add_query_options(request);
   TS_TRY(const Format format, object_format(raw.content_type));
   std::vector<std::string> ignored;
-  TS_TRY(request.body, format == Format::kJson   ? parse_json(raw.bytes, &ignored)
-                       : format == Format::kYaml ? parse_yaml(raw.bytes)
-                                                 : decode_protobuf(raw.bytes));
+  base::Result<Value> body = format == Format::kJson   ? parse_json(raw.bytes, &ignored)
+                             : format == Format::kYaml ? parse_yaml(raw.bytes)
+                                                       : decode_protobuf(raw.bytes);
+  if (!body && body.error().code == Code::kBadRequest) {
+    return base::error(Code::kBadRequest, "couldn't get version/kind; {} parse error: {}",
+                       name_of(format), body.error().message);
+  }
+  if (!body) return base::error(std::move(body).error());
+  request.body = std::move(*body);
   if (!request.body.is_object()) {
     return base::error(Code::kBadRequest, "the body of a delete must be a DeleteOptions object");
   }
   const std::string_view kind = request.body["kind"].as_string();
   if (!kind.empty() && kind != "DeleteOptions") {
-    return base::error(Code::kBadRequest, "the body of a delete must be a DeleteOptions, not a {}",
-                       kind);
+    return base::error(Code::kBadRequest,
+                       "no kind \"{}\" is registered for version \"{}\": the body of a delete must "
+                       "be a DeleteOptions",
+                       kind, request.body["apiVersion"].as_string());
   }
+  TS_TRY_STATUS(check_propagation(request.body));
   if (!request.body["dryRun"].empty() && request.option("dryRun").empty()) {
     request.query.emplace_back("dryRun", request.body["dryRun"].at(0).str());
   }
@@ -187,7 +223,7 @@ base::Status read_delete_options(const RawBody& raw, kube::Request& request) {
 base::Status read_body(const RawBody& raw, const Kind& kind, kube::Request& request,
                        std::vector<std::string>* warnings) {
   if (raw.bytes.size() > kBodyBytesMax) {
-    return base::error(Code::kTooLarge, "Request body too large: limit is {}", kBodyBytesMax);
+    return base::error(Code::kTooLarge, "Request entity too large: limit is {}", kBodyBytesMax);
   }
   const std::string_view mode = request.option("fieldValidation");
   if (!mode.empty() && mode != "Strict" && mode != "Warn" && mode != "Ignore") {
@@ -195,6 +231,9 @@ base::Status read_body(const RawBody& raw, const Kind& kind, kube::Request& requ
                        "fieldValidation: Unsupported value: \"{}\": supported values: "
                        "\"Ignore\", \"Strict\", \"Warn\"",
                        mode);
+  }
+  if (request.verb != Verb::kGet && request.verb != Verb::kList) {
+    TS_TRY_STATUS(check_dry_run(request));
   }
   switch (request.verb) {
     case Verb::kCreate:

@@ -52,7 +52,12 @@ TEST(Routes, NameVerbAndResource) {
       {"GET", "/api/v1/watch/namespaces/a/pods", "watch", "pods", "a", ""},
       {"GET", "/api/v1/watch/namespaces/a/pods/p", "watch", "pods", "a", ""},
       {"GET", "/api/v1/watch/nodes", "watch", "nodes", "", ""},
+      {"GET", "/api/v1/namespaces/a/pods/p/exec", "get", "pods", "a", "p"},
+      {"POST", "/api/v1/namespaces/a/pods/p/portforward", "create", "pods", "a", "p"},
       // refused
+      {"HEAD", "/api/v1/pods", "MethodNotAllowed", "", "", ""},
+      {"HEAD", "/api/v1/namespaces/a/pods/p", "MethodNotAllowed", "", "", ""},
+      {"DELETE", "/api/v1/namespaces/a/pods/p/exec", "MethodNotAllowed", "", "", ""},
       {"POST", "/api/v1/pods", "MethodNotAllowed", "", "", ""},
       {"DELETE", "/api/v1/pods", "MethodNotAllowed", "", "", ""},
       {"DELETE", "/api/v1/namespaces", "MethodNotAllowed", "", "", ""},
@@ -142,6 +147,27 @@ TEST(RoutesBody, DuplicateKeysAreJudgedByFieldValidation) {
   EXPECT_FALSE(read(Verb::kCreate, "application/json", "{}", {{"fieldValidation", "x"}}).status);
 }
 
+TEST(Routes, NumbersOfAListAreNumbers) {
+  Query query = {{"limit", "-1"}, {"timeoutSeconds", "5"}};
+  EXPECT_TRUE(check_list_query(query));
+  EXPECT_EQ(query, (Query{{"timeoutSeconds", "5"}}));
+  for (const std::string_view word : {"x", "1.5", "1 ", "99999999999999999999"}) {
+    query = {{"limit", std::string(word)}};
+    const auto checked = check_list_query(query);
+    ASSERT_FALSE(checked) << word;
+    EXPECT_EQ(checked.error().code, Code::kBadRequest);
+  }
+}
+
+TEST(RoutesBody, OnlyAllIsADryRun) {
+  EXPECT_TRUE(read(Verb::kCreate, "application/json", "{}", {{"dryRun", "All"}}).status);
+  const Read some = read(Verb::kCreate, "application/json", "{}", {{"dryRun", "Some"}});
+  ASSERT_FALSE(some.status);
+  EXPECT_EQ(some.status.error().message,
+            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: "
+            "supported values: \"All\"");
+}
+
 TEST(RoutesBody, RefusesWhatItCannotRead) {
   const std::string deep = std::string(5000, '[') + std::string(5000, ']');
   struct {
@@ -165,6 +191,8 @@ TEST(RoutesBody, RefusesWhatItCannotRead) {
       {Verb::kPatch, "application/strategic-merge-patch+json", "{\"a\":}", Code::kBadRequest},
       {Verb::kDelete, "application/json", R"({"kind":"Pod"})", Code::kBadRequest},
       {Verb::kDelete, "application/json", "7", Code::kBadRequest},
+      {Verb::kDelete, "application/json",
+       R"({"orphanDependents":true,"propagationPolicy":"Orphan"})", Code::kInvalid},
   };
   for (const auto& c : cases) {
     const Read got = read(c.verb, c.type, c.bytes);

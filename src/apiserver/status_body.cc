@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
 
 namespace tessera::apiserver {
@@ -13,7 +14,6 @@ bool names_subject(Code code) {
   switch (code) {
     case Code::kForbidden:
     case Code::kNotFound:
-    case Code::kMethodNotAllowed:
     case Code::kAlreadyExists:
     case Code::kConflict:
     case Code::kInvalid:
@@ -22,6 +22,22 @@ bool names_subject(Code code) {
     default:
       return false;
   }
+}
+
+// These say "details" even where there is nothing to say.
+bool always_detailed(const base::Error& error) {
+  const Code code = error.code;
+  if (code == Code::kUnsupportedMediaType) return error.message.starts_with("415: ");
+  return code == Code::kNotFound || code == Code::kForbidden || code == Code::kMethodNotAllowed;
+}
+
+bool is_too_large_version(const base::Error& error) {
+  return error.code == Code::kTimeout && !error.causes.empty() &&
+         error.causes[0].reason == "ResourceVersionTooLarge";
+}
+
+bool is_plain(const base::Error& error) {
+  return error.causes.size() == 1 && error.causes[0].field == kPlainField;
 }
 
 void set_text(json::Value& object, std::string_view key, std::string_view text) {
@@ -58,10 +74,37 @@ StatusSubject subject_of_not_found(const std::string& message, const StatusSubje
   return out;
 }
 
+// `Pod "x" is invalid: ...` and `Operation cannot be fulfilled on pods "x": ...` say themselves what they are about (which
+// may be the options, or a Scale); other conflicts are about fields.
+StatusSubject subject_of_message(const base::Error& error, const StatusSubject& asked) {
+  constexpr std::string_view kConflict = "Operation cannot be fulfilled on ";
+  std::string_view text = error.message;
+  const bool conflict = error.code == Code::kConflict;
+  if (conflict && text.starts_with("Apply failed with ")) return {};
+  if (conflict && !text.starts_with(kConflict)) return asked;
+  if (conflict) text.remove_prefix(kConflict.size());
+  const size_t open = text.find(" \"");
+  if (open == std::string_view::npos || text.find(' ') != open) return asked;
+  const size_t close = text.find(conflict ? "\": " : "\" is invalid: ", open + 2);
+  if (close == std::string_view::npos) return asked;
+  StatusSubject out;
+  const std::string_view what = text.substr(0, open);
+  const size_t dot = what.find('.');
+  out.resource = out.kind = what.substr(0, dot);
+  if (dot != std::string_view::npos) out.group = what.substr(dot + 1);
+  out.name = text.substr(open + 2, close - open - 2);
+  return out;
+}
+
+StatusSubject subject_of(const base::Error& error, const StatusSubject& asked) {
+  if (error.code == Code::kNotFound) return subject_of_not_found(error.message, asked);
+  const bool told = error.code == Code::kInvalid || error.code == Code::kConflict;
+  return told ? subject_of_message(error, asked) : asked;
+}
+
 json::Value details_of(const base::Error& error, const StatusSubject& asked) {
   json::Value details = json::Value::object();
-  const StatusSubject subject =
-      error.code == Code::kNotFound ? subject_of_not_found(error.message, asked) : asked;
+  const StatusSubject subject = subject_of(error, asked);
   // kubectl shows the message of an Invalid only where neither causes nor an object are named.
   const bool bare = error.code == Code::kInvalid && error.causes.empty();
   if (names_subject(error.code) && !bare) {
@@ -80,6 +123,12 @@ json::Value details_of(const base::Error& error, const StatusSubject& asked) {
   return details;
 }
 
+std::string message_of(const base::Error& error) {
+  return is_too_large_version(error) && !error.message.starts_with("Timeout: ")
+             ? "Timeout: " + error.message
+             : error.message;
+}
+
 }  // namespace
 
 int retry_after_seconds(const base::Error& error) {
@@ -90,6 +139,8 @@ int retry_after_seconds(const base::Error& error) {
     case Code::kUnavailable:
     case Code::kBusy:
       return 1;
+    case Code::kTimeout:
+      return is_too_large_version(error) ? 1 : 0;
     default:
       return 0;
   }
@@ -100,14 +151,18 @@ json::Value status_body(const base::Error& error, const StatusSubject& subject) 
                                             {"apiVersion", "v1"},
                                             {"metadata", json::Value::object()},
                                             {"status", "Failure"},
-                                            {"message", error.message},
+                                            {"message", message_of(error)},
                                             {"reason", base::reason_of(error.code)},
                                             {"code", base::http_status_of(error.code)}});
   for (const base::Cause& cause : error.causes) {
     if (cause.field == kContinueField) status.ref("metadata").set("continue", cause.message);
   }
+  if (is_plain(error)) {
+    status.erase("reason");
+    return status;
+  }
   json::Value details = details_of(error, subject);
-  if (!details.empty() || error.code == Code::kNotFound) status.set("details", std::move(details));
+  if (!details.empty() || always_detailed(error)) status.set("details", std::move(details));
   return status;
 }
 
