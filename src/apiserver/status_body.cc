@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
 
 namespace tessera::apiserver {
@@ -34,10 +33,6 @@ bool always_detailed(const base::Error& error) {
 bool is_too_large_version(const base::Error& error) {
   return error.code == Code::kTimeout && !error.causes.empty() &&
          error.causes[0].reason == "ResourceVersionTooLarge";
-}
-
-bool is_plain(const base::Error& error) {
-  return error.causes.size() == 1 && error.causes[0].field == kPlainField;
 }
 
 void set_text(json::Value& object, std::string_view key, std::string_view text) {
@@ -156,10 +151,6 @@ json::Value status_body(const base::Error& error, const StatusSubject& subject) 
                                             {"code", base::http_status_of(error.code)}});
   for (const base::Cause& cause : error.causes) {
     if (cause.field == kContinueField) status.ref("metadata").set("continue", cause.message);
-  }
-  if (is_plain(error)) {
-    status.erase("reason");
-    return status;
   }
   json::Value details = details_of(error, subject);
   if (!details.empty() || always_detailed(error)) status.set("details", std::move(details));
