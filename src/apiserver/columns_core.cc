@@ -130,17 +130,17 @@ std::vector<Column> namespace_columns() {
 
 std::vector<Column> config_map_columns() {
   return {name_column(),
-          number_column("Data",
-                        [](const kube::Object& object, base::Time) {
-                          return Value(object["data"].size() + object["binaryData"].size());
-                        }),
+          text_column("Data",
+                      [](const kube::Object& object, base::Time) {
+                        return Value(object["data"].size() + object["binaryData"].size());
+                      }),
           age_column()};
 }
 
 std::vector<Column> secret_columns() {
   return {name_column(), text_column("Type", member("type")),
-          number_column("Data", [](const kube::Object& object,
-                                   base::Time) { return Value(object["data"].size()); }),
+          text_column("Data", [](const kube::Object& object,
+                                 base::Time) { return Value(object["data"].size()); }),
           age_column()};
 }
 

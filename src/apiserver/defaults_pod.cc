@@ -165,6 +165,9 @@ void default_pod(Value& pod) {
   }
   if (spec["resources"].is_object()) requests_from_limits(spec);
   set_missing(spec, "enableServiceLinks", true);
+  if (spec["terminationGracePeriodSeconds"].as_int() < 0) {
+    spec.set("terminationGracePeriodSeconds", 1);
+  }
 }
 
 void default_pod_template(Value& pod_template) {

@@ -85,7 +85,10 @@ void default_daemon_set(Value& object) {
 }
 
 void prepare_new_daemon_set(Value& object) {
-  reset_status(object);
+  object.set("status", Value::object({{"currentNumberScheduled", 0},
+                                      {"numberMisscheduled", 0},
+                                      {"desiredNumberScheduled", 0},
+                                      {"numberReady", 0}}));
   set_template_generation(object, std::max<int64_t>(1, template_generation(object)));
 }
 

@@ -11,6 +11,11 @@ namespace {
 
 void prepare_new_job(json::Value& object) {
   generate_job_selector(object);
+  // A job without labels of its own shows those of its template, the generated ones too.
+  const json::Value generated = object["spec"]["template"]["metadata"]["labels"];
+  if (object["metadata"]["labels"].empty() && !generated.empty()) {
+    object.ref("metadata").set("labels", generated);
+  }
   reset_status(object);
 }
 

@@ -136,7 +136,8 @@ TEST(DaemonSet, RefusesWhatCannotWork) {
        {"{spec: {template: {spec: {activeDeadlineSeconds: 5}}}}",
         "activeDeadlineSeconds in DaemonSet is not Supported"},
        {"{spec: {updateStrategy: {type: X}}}",
-        "spec.updateStrategy: Unsupported value: {\"type\":\"X\"}: supported values: "
+        "spec.updateStrategy: Unsupported value: {\"Type\":\"X\",\"RollingUpdate\":null}: "
+        "supported values: "
         "\"RollingUpdate\", \"OnDelete\""},
        {"{spec: {updateStrategy: {type: OnDelete}}}", ""},
        {"{spec: {updateStrategy: {rollingUpdate: {maxUnavailable: \"x%\"}}}}",

@@ -143,6 +143,58 @@ TEST(Job, GetsDefaultsSelectorAndLabels) {
   EXPECT_EQ(outcome.object["metadata"]["labels"].dump(), R"({"app":"t"})");
 }
 
+TEST(Job, WithoutLabelsShowsTheGeneratedOnes) {
+  const auto outcome =
+      create_yaml("batch", "Job",
+                  "{metadata: {name: t}, spec: {template: {spec: {restartPolicy: Never, "
+                  "containers: [{name: c, image: x}]}}}}");
+  EXPECT_EQ(outcome.object["metadata"]["labels"],
+            outcome.object["spec"]["template"]["metadata"]["labels"]);
+  EXPECT_EQ(outcome.object["metadata"]["labels"]["job-name"].as_string(), "t");
+}
+
+TEST(Job, HasNoSelectorOfTheUsers) {
+  EXPECT_THAT(create_yaml("batch", "Job",
+                          "{metadata: {name: t}, spec: {selector: {matchLabels: {x: v}}, template: "
+                          "{spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}}")
+                  .text(),
+              HasSubstr("`selector` not auto-generated"));
+}
+
+TEST(Deployment, WithoutSelectorDoesNotMatchItsTemplate) {
+  EXPECT_THAT(
+      create_yaml("apps", "Deployment",
+                  "{metadata: {name: t}, spec: {strategy: {type: Some}, template: {metadata: "
+                  "{labels: {app: a}}, spec: {containers: [{name: c, image: x}]}}}}")
+          .text(),
+      AllOf(
+          HasSubstr("Invalid value: {\"app\":\"a\"}: `selector` does not match template `labels`"),
+          HasSubstr("Unsupported value: {\"Type\":\"Some\",\"RollingUpdate\":null}: supported "
+                    "values: \"Recreate\", \"RollingUpdate\"")));
+}
+
+TEST(Pod, ComesWithoutEphemeralContainersAndWithAGrace) {
+  EXPECT_THAT(create_yaml("", "Pod",
+                          "{metadata: {name: t}, spec: {containers: [{name: c, image: x}], "
+                          "ephemeralContainers: [{name: e, image: x}]}}")
+                  .text(),
+              HasSubstr("spec.ephemeralContainers: Forbidden: cannot be set on create"));
+  EXPECT_EQ(create_yaml("", "Pod",
+                        "{metadata: {name: t}, spec: {terminationGracePeriodSeconds: -1, "
+                        "containers: [{name: c, image: x}]}}")
+                .object["spec"]["terminationGracePeriodSeconds"],
+            Value(1));
+}
+
+TEST(Node, HasATaintOnce) {
+  EXPECT_THAT(create_yaml("", "Node",
+                          "{metadata: {name: t}, spec: {taints: [{key: a, effect: NoSchedule}, "
+                          "{key: a, effect: NoSchedule}]}}")
+                  .text(),
+              HasSubstr("Duplicate value: {\"Key\":\"a\",\"Value\":\"\",\"Effect\":"
+                        "\"NoSchedule\",\"TimeAdded\":null}: taints must be unique"));
+}
+
 TEST(Job, RefusesWhatCannotWork) {
   EXPECT_THAT(create_yaml("batch", "Job",
                           "{metadata: {name: t}, spec: {template: {spec: {containers: [{name: c, "

@@ -2,6 +2,7 @@
 #include "apiserver/validate_meta.h"
 #include "apiserver/validate_pod.h"
 #include "apiserver/validate_workload.h"
+#include "kube/labels.h"
 #include "kube/validate_names.h"
 
 namespace tessera::apiserver {
@@ -37,6 +38,12 @@ void validate_generated_labels(const Value& object, FieldErrors& errors) {
       errors.invalid(labels.key(each.label).text(), *found,
                      fmt::format("must be '{}'", each.value.as_string()));
     }
+  }
+  Value expected = Value::object();
+  for (const auto& each : wanted) expected.set(each.label, each.value);
+  auto selector = kube::LabelSelector::from_json(spec["selector"], at.text("selector"));
+  if (selector && !selector->matches(expected)) {
+    errors.invalid(at.text("selector"), spec["selector"], "`selector` not auto-generated");
   }
 }
 

@@ -31,6 +31,22 @@ void validate_owner(const Value& owner, const Path& at, FieldErrors& errors) {
   }
 }
 
+// The owners with their members in the order in which Kubernetes writes them.
+std::string in_declared_order(const Value& owners) {
+  std::string out;
+  for (const Value& owner : owners.items()) {
+    std::string members;
+    for (const char* field :
+         {"apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"}) {
+      const Value* member = owner.find(field);
+      if (member == nullptr) continue;
+      members += fmt::format("{}\"{}\":{}", members.empty() ? "" : ",", field, member->dump());
+    }
+    out += fmt::format("{}{{{}}}", out.empty() ? "" : ",", members);
+  }
+  return "[" + out + "]";
+}
+
 void validate_owners(const Value& owners, const Path& at, FieldErrors& errors) {
   std::string first;
   for (const Value& owner : owners.items()) {
@@ -41,10 +57,12 @@ void validate_owners(const Value& owners, const Path& at, FieldErrors& errors) {
       first = name;
       continue;
     }
-    errors.invalid(at.text(), owners,
-                   fmt::format("Only one reference can have Controller set to true. Found \"true\" "
-                               "in references for {} and {}",
-                               first, name));
+    errors.add(
+        {"FieldValueInvalid",
+         fmt::format("Invalid value: {}: Only one reference can have Controller set to true. "
+                     "Found \"true\" in references for {} and {}",
+                     in_declared_order(owners), first, name),
+         at.text()});
   }
 }
 

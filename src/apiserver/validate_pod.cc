@@ -114,6 +114,10 @@ void validate_spec(const Value& spec, bool is_pod, const Path& at, FieldErrors& 
 
 void validate_pod(const Value& pod, FieldErrors& errors) {
   const Path at("spec");
+  // What is new has no resource version yet.
+  if (!pod["metadata"].contains("resourceVersion") && !pod["spec"]["ephemeralContainers"].empty()) {
+    errors.forbidden(at.text("ephemeralContainers"), "cannot be set on create");
+  }
   validate_spec(pod["spec"], true, at, errors);
   if (pod["spec"].contains("nodeName") && !pod["spec"]["schedulingGates"].empty()) {
     errors.forbidden(at.text("nodeName"),

@@ -37,7 +37,15 @@ void validate_disruption_budget(const Value& object, FieldErrors& errors) {
   const Path at("spec");
   const Value& spec = object["spec"];
   if (spec.contains("minAvailable") && spec.contains("maxUnavailable")) {
-    errors.invalid(at.text(), spec, "minAvailable and maxUnavailable cannot be both set");
+    // Kubernetes shows its inner form here.
+    errors.add(
+        {"FieldValueInvalid",
+         fmt::format("Invalid value: {{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},"
+                     "\"UnhealthyPodEvictionPolicy\":{}}}: minAvailable and maxUnavailable "
+                     "cannot be both set",
+                     spec["minAvailable"].dump(), spec["selector"].dump(),
+                     spec["maxUnavailable"].dump(), spec["unhealthyPodEvictionPolicy"].dump()),
+         at.text()});
   }
   for (const char* field : {"minAvailable", "maxUnavailable"}) {
     const Path here = at.child(field);

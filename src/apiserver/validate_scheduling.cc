@@ -147,6 +147,18 @@ void validate_tolerations(const Value& tolerations, const Path& at, FieldErrors&
   }
 }
 
+namespace {
+
+// As Kubernetes shows a taint in this one message.
+std::string inner_form(const Value& taint) {
+  return fmt::format(R"({{"Key":{},"Value":{},"Effect":{},"TimeAdded":{}}})",
+                     Value(taint["key"].as_string()).dump(),
+                     Value(taint["value"].as_string()).dump(),
+                     Value(taint["effect"].as_string()).dump(), taint["timeAdded"].dump());
+}
+
+}  // namespace
+
 void validate_taints(const Value& taints, const Path& at, FieldErrors& errors) {
   std::set<std::string> seen;
   for (size_t i = 0; i < taints.size(); ++i) {
@@ -163,7 +175,7 @@ void validate_taints(const Value& taints, const Path& at, FieldErrors& errors) {
     if (!seen.insert(taint["effect"].str() + "/" + taint["key"].str()).second) {
       errors.add({"FieldValueDuplicate",
                   fmt::format("Duplicate value: {}: taints must be unique by key and effect pair",
-                              taint.dump()),
+                              inner_form(taint)),
                   here.text()});
     }
   }

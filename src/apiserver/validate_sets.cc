@@ -111,7 +111,7 @@ void validate_daemon_strategy(const Value& strategy, const Path& at, FieldErrors
   if (type == "OnDelete") return;
   const Path rolling = at.child("rollingUpdate");
   if (type != "RollingUpdate") {
-    errors.not_supported(at.text(), strategy, {"RollingUpdate", "OnDelete"});
+    refuse_strategy(strategy, at, R"("RollingUpdate", "OnDelete")", errors);
   } else if (!strategy["rollingUpdate"].is_object()) {
     errors.required(rolling.text());
   } else {

@@ -67,11 +67,22 @@ void validate_strategy(const Value& strategy, const Path& at, FieldErrors& error
   } else if (type == "RollingUpdate") {
     validate_rolling_update(strategy["rollingUpdate"], at.child("rollingUpdate"), errors);
   } else {
-    errors.not_supported(at.text(), strategy, {"Recreate", "RollingUpdate"});
+    refuse_strategy(strategy, at, R"("Recreate", "RollingUpdate")", errors);
   }
 }
 
 }  // namespace
+
+void refuse_strategy(const Value& strategy, const Path& at, std::string_view supported,
+                     FieldErrors& errors) {
+  // Kubernetes shows its inner form here.
+  errors.add(
+      {"FieldValueNotSupported",
+       fmt::format("Unsupported value: {{\"Type\":{},\"RollingUpdate\":{}}}: supported values: {}",
+                   Value(strategy["type"].as_string()).dump(), strategy["rollingUpdate"].dump(),
+                   supported),
+       at.text()});
+}
 
 void validate_lasting_pods(const Value& pod_template, std::string_view owner, const Path& at,
                            FieldErrors& errors) {
@@ -102,14 +113,16 @@ void validate_int_or_percent(const Value& value, const Path& at, FieldErrors& er
 
 void validate_selects_template(const Value& spec, const Path& at, FieldErrors& errors) {
   const Path selector_at = at.child("selector");
-  if (!spec["selector"].is_object()) return;
-  auto selector = kube::LabelSelector::from_json(spec["selector"], selector_at.text());
-  if (!selector) {
-    errors.invalid(selector_at.text(), spec["selector"], "invalid label selector");
-    return;
-  }
   const Value& labels = spec["template"]["metadata"]["labels"];
-  if (selector->selects_everything() || selector->matches(labels)) return;
+  // None at all selects nothing.
+  if (spec["selector"].is_object()) {
+    auto selector = kube::LabelSelector::from_json(spec["selector"], selector_at.text());
+    if (!selector) {
+      errors.invalid(selector_at.text(), spec["selector"], "invalid label selector");
+      return;
+    }
+    if (selector->selects_everything() || selector->matches(labels)) return;
+  }
   const Path pod_template = at.child("template");
   const Path meta = pod_template.child("metadata");
   errors.invalid(meta.text("labels"), labels, "`selector` does not match template `labels`");

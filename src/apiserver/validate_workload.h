@@ -23,6 +23,10 @@ void validate_job_spec(const json::Value& spec, const Path& at, FieldErrors& err
 // That the selector at `at`.selector selects the labels of the template at `at`.template.
 void validate_selects_template(const json::Value& spec, const Path& at, FieldErrors& errors);
 
+// `supported` is the list of names as it stands in the message.
+void refuse_strategy(const json::Value& strategy, const Path& at, std::string_view supported,
+                     FieldErrors& errors);
+
 // That the pods of a template start again for ever, which `owner` ("DaemonSet") demands.
 void validate_lasting_pods(const json::Value& pod_template, std::string_view owner, const Path& at,
                            FieldErrors& errors);

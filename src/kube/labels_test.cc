@@ -62,7 +62,7 @@ TEST(LabelSelector, Errors_are_worded_as_Kubernetes_does) {
           {"a=-",
            "unable to parse requirement: values[0][a]: Invalid value: \"-\": a valid label must be "
            "an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
-           "and end with an alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345', "
+           "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
            "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"},
       }) {
     const auto selector = LabelSelector::parse(c.text);
@@ -164,6 +164,7 @@ TEST(Names, Are_accepted_and_refused_as_Kubernetes_does) {
   EXPECT_EQ(check_qualified_name("a/").size(), 2U);
   EXPECT_TRUE(check_label_value("").empty());
   EXPECT_FALSE(check_label_value("a b").empty());
+  EXPECT_EQ(check_label_value(long_label), Reasons{"must be no more than 63 bytes"});
   EXPECT_EQ(check_config_map_key("..").size(), 1U);
   EXPECT_EQ(check_path_segment("a/b"), Reasons{"may not contain '/'"});
   EXPECT_EQ(check_port_name("http--1-").size(), 2U);

@@ -291,13 +291,16 @@ class Normalizer {
 
   bool refuse(const Value& value, std::string_view type, const Place& at) {
     const std::string where = at.text();
-    return say("json: cannot unmarshal {} into field {} of type {}", word_of(value),
-               where.empty() ? "(root)" : where, type);
+    if (where.empty()) {
+      return say("json: cannot unmarshal {} into Go value of type {}", word_of(value), type);
+    }
+    return say("json: cannot unmarshal {} into Go struct field {} of type {}", word_of(value),
+               where, type);
   }
 
   bool refuse_number(const Value& value, std::string_view type, const Place& at) {
-    return say("json: cannot unmarshal number {} into field {} of type {}", value.dump(), at.text(),
-               type);
+    return say("json: cannot unmarshal number {} into Go struct field {} of type {}", value.dump(),
+               at.text(), type);
   }
 
   template <class... Args>

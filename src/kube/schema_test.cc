@@ -97,22 +97,23 @@ TEST(Normalize, C39_Row13And14And19_WhatIsNoQuantityIsABadRequest) {
 }
 
 TEST(Normalize, NamesPathAndExpectedTypeOfAWrongValue) {
-  EXPECT_EQ(refusal("Pod", R"({"spec":{"containers":[{"name":"a","image":1}]}})"),
-            "json: cannot unmarshal number into field spec.containers[0].image of type string");
+  EXPECT_EQ(
+      refusal("Pod", R"({"spec":{"containers":[{"name":"a","image":1}]}})"),
+      "json: cannot unmarshal number into Go struct field spec.containers[0].image of type string");
   EXPECT_EQ(refusal("Pod", R"({"spec":{"containers":{}}})"),
-            "json: cannot unmarshal object into field spec.containers of type array");
+            "json: cannot unmarshal object into Go struct field spec.containers of type array");
   EXPECT_EQ(refusal("Pod", R"({"metadata":{"labels":{"a":1}}})"),
-            "json: cannot unmarshal number into field metadata.labels.a of type string");
+            "json: cannot unmarshal number into Go struct field metadata.labels.a of type string");
   EXPECT_EQ(refusal("Pod", R"({"spec":{"priority":"5"}})"),
-            "json: cannot unmarshal string into field spec.priority of type int32");
+            "json: cannot unmarshal string into Go struct field spec.priority of type int32");
   EXPECT_EQ(refusal("Pod", R"({"spec":{"priority":1.5}})"),
-            "json: cannot unmarshal number 1.5 into field spec.priority of type int32");
-  EXPECT_EQ(refusal("Pod", R"({"spec":{"priority":2147483648}})"),
-            "json: cannot unmarshal number 2147483648 into field spec.priority of type int32");
+            "json: cannot unmarshal number 1.5 into Go struct field spec.priority of type int32");
+  EXPECT_EQ(
+      refusal("Pod", R"({"spec":{"priority":2147483648}})"),
+      "json: cannot unmarshal number 2147483648 into Go struct field spec.priority of type int32");
   EXPECT_EQ(refusal("Pod", R"({"spec":{"hostNetwork":"yes"}})"),
-            "json: cannot unmarshal string into field spec.hostNetwork of type bool");
-  EXPECT_EQ(refusal("Pod", R"([])"),
-            "json: cannot unmarshal array into field (root) of type object");
+            "json: cannot unmarshal string into Go struct field spec.hostNetwork of type bool");
+  EXPECT_EQ(refusal("Pod", R"([])"), "json: cannot unmarshal array into Go value of type object");
 }
 
 TEST(Normalize, RefusesBadTimesAndBase64) {

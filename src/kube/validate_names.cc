@@ -46,6 +46,10 @@ bool is_label_text(std::string_view s) {
 std::string too_long(size_t length_max) {
   return fmt::format("must be no more than {} characters", length_max);
 }
+// Kubernetes words it so for the keys and values of labels.
+std::string too_many_bytes(size_t bytes_max) {
+  return fmt::format("must be no more than {} bytes", bytes_max);
+}
 
 std::string pattern_error(std::string_view what, std::string_view pattern,
                           std::initializer_list<std::string_view> examples) {
@@ -53,7 +57,7 @@ std::string pattern_error(std::string_view what, std::string_view pattern,
   out += " (e.g. ";
   bool first = true;
   for (const std::string_view example : examples) {
-    out += fmt::format("{}'{}', ", first ? "" : "or ", example);
+    out += fmt::format("{}'{}', ", first ? "" : " or ", example);
     first = false;
   }
   return out + fmt::format("regex used for validation is '{}')", pattern);
@@ -143,7 +147,7 @@ Reasons check_qualified_name(std::string_view text) {
   if (name.empty()) {
     reasons.emplace_back("name part must be non-empty");
   } else if (name.size() > 63) {
-    reasons.push_back("name part " + too_long(63));
+    reasons.push_back("name part " + too_many_bytes(63));
   }
   if (!is_label_text(name)) reasons.push_back("name part " + label_key_error());
   return reasons;
@@ -151,7 +155,7 @@ Reasons check_qualified_name(std::string_view text) {
 
 Reasons check_label_value(std::string_view text) {
   Reasons reasons;
-  if (text.size() > 63) reasons.push_back(too_long(63));
+  if (text.size() > 63) reasons.push_back(too_many_bytes(63));
   if (!text.empty() && !is_label_text(text)) {
     reasons.push_back(pattern_error(
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
