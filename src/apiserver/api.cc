@@ -115,22 +115,14 @@ base::Result<WatchHub::Wanted> read_watch(const Core& core, const kube::Request&
   if (wanted.kind == nullptr) return base::error(no_such_resource());
   if (wanted.kind->virtual_create) return base::error(method_not_allowed());
   TS_TRY(wanted.selection, Selection::parse(*wanted.kind, request));
-  TS_TRY(const auto version, read_number(request, "resourceVersion"));
+  TS_TRY_STATUS(check_watch_options(request));
+  TS_TRY(const auto version, read_version(request));
   TS_TRY(const auto timeout, read_number(request, "timeoutSeconds"));
   constexpr uint64_t kYear = 366 * 86400;
   wanted.timeout = base::seconds(static_cast<int64_t>(std::min(timeout.value_or(0), kYear)));
   wanted.since = version.value_or(0);
   wanted.bookmarks = read_flag(request, "allowWatchBookmarks");
   const bool initial = read_flag(request, "sendInitialEvents");
-  const bool match_ok = request.option("resourceVersionMatch") == "NotOlderThan";
-  const bool says_initial = !request.option("sendInitialEvents").empty();
-  if (says_initial != !request.option("resourceVersionMatch").empty() ||
-      (says_initial && !match_ok)) {
-    return base::error(Code::kInvalid,
-                       "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: "
-                       "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan, "
-                       "and resourceVersionMatch is forbidden for watch without it");
-  }
   wanted.at_least = initial;
   wanted.initial_bookmark = initial && wanted.bookmarks;
   return wanted;

@@ -16,6 +16,9 @@ using base::Code;
 using json::Value;
 
 constexpr std::string_view kOrphan = "orphan";
+constexpr const char* kOrphansWarning =
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them or set propagationPolicy=Orphan to suppress this warning";
 constexpr std::string_view kForeground = "foregroundDeletion";
 
 struct DeleteOptions {
@@ -44,8 +47,7 @@ base::Result<DeleteOptions> read_options(const kube::Request& request) {
   } else if (!body["gracePeriodSeconds"].is_null()) {
     return base::error(bad_request("gracePeriodSeconds must be a whole number of seconds"));
   } else {
-    TS_TRY(const auto seconds, read_number(request, "gracePeriodSeconds"));
-    if (seconds) out.grace_seconds = static_cast<int64_t>(*seconds);
+    TS_TRY(out.grace_seconds, read_integer(request, "gracePeriodSeconds"));
   }
   out.policy = body["propagationPolicy"].str();
   if (out.policy.empty()) out.policy = std::string(request.option("propagationPolicy"));
@@ -211,6 +213,8 @@ void do_delete(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
   auto options = read_options(call->request);
   if (!options) return fail(core, call, std::move(options).error());
+  const bool keeps_pods = options->policy.empty() && kind.kind == "Job" && kind.group == "batch";
+  if (keeps_pods) options->policy = "Orphan";
   if (const auto admitted = admit_delete(core, kind, call->request.name); !admitted) {
     return fail(core, call, admitted.error());
   }
@@ -219,6 +223,12 @@ void do_delete(Core& core, const CallPtr& call) {
   update.name = call->request.name;
   update.transform = deletion(core, kind, std::move(*options));
   update.view = [&core, &kind](const Value& object) { return deletion_answer(core, kind, object); };
+  if (keeps_pods) {
+    update.transform = [call = call.get(), go = std::move(update.transform)](const Value& current) {
+      call->warnings.push_back(kOrphansWarning);
+      return go(current);
+    };
+  }
   run_update(core, call, update);
 }
 

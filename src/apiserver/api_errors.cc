@@ -54,6 +54,28 @@ Error invalid(const Kind& kind, std::string_view name, std::vector<base::Cause> 
           std::move(causes)};
 }
 
+Error invalid_options(std::string_view options, std::vector<base::Cause> causes) {
+  Kind kind;
+  kind.group = "meta.k8s.io";
+  kind.kind = options;
+  return invalid(kind, "", std::move(causes));
+}
+
+Error plain_error(std::string message) {
+  return {Code::kInternal, std::move(message), {{"", "", std::string(kPlainField)}}};
+}
+
+Error other_uid(const Kind& kind, const json::Value& object, std::string_view uid) {
+  const json::Value& meta = object["metadata"];
+  const std::string_view name = meta["name"].as_string();
+  const std::string ns = kind.namespaced ? meta["namespace"].str() + "/" : std::string();
+  return conflict(kind, name,
+                  fmt::format("StorageError: invalid object, Code: 4, Key: /registry/{}/{}{}, "
+                              "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                              "precondition: {}, UID in object meta: {}",
+                              kind.plural, ns, name, uid, meta["uid"].as_string()));
+}
+
 Error bad_request(std::string message) {
   return {Code::kBadRequest, std::move(message), {}};
 }

@@ -109,7 +109,22 @@ TEST(ApiList, Reads_the_version_that_is_asked_for) {
   EXPECT_EQ(list({{"resourceVersion", "0"}, {"resourceVersionMatch", "Exact"}}).error().code,
             Code::kInvalid);
   EXPECT_EQ(list({{"resourceVersion", "x"}}).error().code, Code::kBadRequest);
-  EXPECT_EQ(list({{"limit", "-1"}}).error().code, Code::kBadRequest);
+  EXPECT_EQ(list({{"resourceVersion", "x"}}).error().message,
+            "invalid resource version: resourceVersion: Invalid value: \"x\": strconv.ParseUint: "
+            "parsing \"x\": invalid syntax");
+  EXPECT_EQ(list({{"limit", "1.5"}}).error().message,
+            "strconv.ParseInt: parsing \"1.5\": invalid syntax");
+  EXPECT_TRUE(list({{"limit", "-1"}}));
+  EXPECT_EQ(list({{"continue", "x"}}).error().message,
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte "
+            "0");
+  EXPECT_EQ(
+      list({{"resourceVersionMatch", "Some"}, {"sendInitialEvents", "true"}}).error().message,
+      "ListOptions.meta.k8s.io \"\" is invalid: [resourceVersionMatch: Forbidden: "
+      "resourceVersionMatch is forbidden unless resourceVersion is provided, "
+      "resourceVersionMatch: Unsupported value: \"Some\": supported values: \"Exact\", "
+      "\"NotOlderThan\", \"\", sendInitialEvents: Forbidden: sendInitialEvents is forbidden for "
+      "list]");
 }
 
 }  // namespace

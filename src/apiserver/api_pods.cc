@@ -33,13 +33,11 @@ void set_condition(Value& status, std::string_view type, std::string_view value,
   }
 }
 
-base::Status check_bindable(const kube::Request& request, const Value& pod) {
+base::Status check_bindable(const Kind& pods, const kube::Request& request, const Value& pod) {
   const Value& uid = request.body["metadata"]["uid"];
   const Value& meta = pod["metadata"];
   if (!uid.as_string().empty() && !(uid == meta["uid"])) {
-    return base::error(not_bound(
-        request, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                             uid.as_string(), meta["uid"].as_string())));
+    return base::error(other_uid(pods, pod, uid.as_string()));
   }
   if (meta.contains("deletionTimestamp")) {
     return base::error(not_bound(
@@ -82,24 +80,22 @@ void do_binding(Core& core, const CallPtr& call) {
     return fail(core, call, ok.error());
   }
   const Value& target = request.body["target"];
-  std::vector<base::Cause> causes;
-  if (!target["kind"].as_string().empty() && target["kind"].as_string() != "Node") {
-    causes.push_back({"FieldValueNotSupported",
-                      fmt::format("Unsupported value: \"{}\": supported values: \"Node\"",
-                                  target["kind"].as_string()),
-                      "target.kind"});
+  if (const std::string_view name = request.body["metadata"]["name"].as_string();
+      !name.empty() && name != request.name) {
+    return fail(core, call, bad_request("name in URL does not match name in Binding object"));
   }
-  if (target["name"].as_string().empty()) {
-    causes.push_back({"FieldValueRequired", "Required value", "target.name"});
+  FieldErrors errors;
+  if (const std::string_view kind = target["kind"].as_string(); !kind.empty() && kind != "Node") {
+    errors.not_supported("target.kind", target["kind"], {"Node", "<empty>"});
   }
-  if (!causes.empty()) {
-    Kind binding;
-    binding.kind = "Binding";
-    return fail(core, call, invalid(binding, request.name, std::move(causes)));
+  if (target["name"].as_string().empty()) errors.required("target.name");
+  if (!errors.empty()) {
+    const base::Cause& first = errors.causes().front();
+    return fail(core, call, plain_error(first.field + ": " + first.message));
   }
   Update update{call->key(), request.name, {}, 201, {}};
   update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
-    TS_TRY_STATUS(check_bindable(call->request, current));
+    TS_TRY_STATUS(check_bindable(*call->kind, call->request, current));
     Value pod = current;
     pod.ref("spec", "nodeName") = call->request.body["target"]["name"];
     for (const auto& annotation : call->request.body["metadata"]["annotations"].members()) {

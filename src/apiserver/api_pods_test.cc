@@ -34,7 +34,7 @@ TEST(ApiPods, Binding_sets_the_node_once) {
             "Operation cannot be fulfilled on pods/binding \"x\": pod x is already assigned to "
             "node \"n1\"");
   EXPECT_EQ(api.bind("default", "none", "n2").error().code, Code::kNotFound);
-  EXPECT_EQ(api.bind("default", "x", "").error().code, Code::kInvalid);
+  EXPECT_EQ(api.bind("default", "x", "").error().message, "target.name: Required value");
 }
 
 TEST(ApiPods, What_binding_wrote_about_devices_stays) {

@@ -68,8 +68,16 @@ base::Status check_fresh(const Core& core, const kube::Request& request) {
   return check_not_ahead(std::max(version.exact, version.at_least), core.store->revision());
 }
 
+// Nothing waits here, yet what is no number is refused.
+base::Status read_timeout(const kube::Request& request) {
+  TS_TRY([[maybe_unused]] const auto seconds, read_integer(request, "timeoutSeconds"));
+  return {};
+}
+
 base::Result<Value> read_list(Core& core, const Call& call) {
   const Kind& kind = *call.kind;
+  TS_TRY_STATUS(check_list_options(call.request));
+  TS_TRY_STATUS(read_timeout(call.request));
   TS_TRY(const Selection selection, Selection::parse(kind, call.request));
   int64_t rest = 0;  // with this page
   TS_TRY(const Store::Range range, list_range(call, selection, &rest));
@@ -97,6 +105,11 @@ base::Result<Value> read_list(Core& core, const Call& call) {
 
 void do_get(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
+  const auto version = read_version(call->request);
+  if (!version) return answer(call, base::error(version.error()));
+  if (const auto come = check_not_ahead(version->value_or(0), core.store->revision()); !come) {
+    return answer(call, base::error(come.error()));
+  }
   Store::Found found = core.store->durable(&kind, call->key());
   if (!found) return answer(call, base::error(not_found(kind, call->request.name)));
   answer(call, std::move(found.object));

@@ -141,7 +141,13 @@ TEST(ApiUpdate, Keeps_what_the_server_owns) {
   EXPECT_EQ(api.update("configmaps", bare).error().code, Code::kConflict);
   bare = *replaced;
   bare.ref("metadata", "creationTimestamp") = "2020-01-01T00:00:00Z";
-  EXPECT_THAT(api.update("configmaps", bare).error().message, HasSubstr("field is immutable"));
+  const auto again = api.update("configmaps", bare);
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)["metadata"]["creationTimestamp"], (*made)["metadata"]["creationTimestamp"]);
+  const auto other = api.patch("configmaps", "default", "a", R"({"metadata":{"uid":"another"}})");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Code::kInvalid);
+  EXPECT_EQ(other.error().causes.size(), 2);
 }
 
 TEST(ApiUpdate, Status_and_the_rest_change_apart) {

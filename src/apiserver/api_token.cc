@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <type_traits>
 
 #include "apiserver/api_errors.h"
 #include "json/parse.h"
@@ -44,34 +45,55 @@ std::optional<std::string> from_base64url(std::string_view text) {
   return out;
 }
 
-std::optional<uint64_t> parse_number(std::string_view text) {
-  uint64_t value = 0;
+// The text as a whole number, or what Go's strconv says of it.
+template <class Number>
+base::Result<Number> parse_number(std::string_view text) {
+  constexpr const char* kParser = std::is_signed_v<Number> ? "ParseInt" : "ParseUint";
+  Number value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  const bool whole = end == text.data() + text.size();
+  if (ec == std::errc() && whole) return value;
+  const bool large = ec == std::errc::result_out_of_range && whole;
+  return base::error(Code::kBadRequest, "strconv.{}: parsing {}: {}", kParser,
+                     json::Value(text.substr(0, 64)).dump(),
+                     large ? "value out of range" : "invalid syntax");
 }
 
-tl::unexpected<base::Error> bad_options(std::string field, std::string why) {
-  base::Error error{Code::kInvalid,
-                    fmt::format("ListOptions.meta.k8s.io \"\" is invalid: {}: {}", field, why),
-                    {}};
-  error.causes.push_back({"FieldValueForbidden", std::move(why), std::move(field)});
-  return base::error(std::move(error));
+// Where Go's decoder of base64 without padding stops.
+size_t bad_byte_of(std::string_view text) {
+  const size_t bad = text.find_first_not_of(kDigits);
+  return bad == std::string_view::npos ? text.size() - text.size() % 4 : bad;
 }
 
 }  // namespace
 
-base::Result<std::optional<uint64_t>> read_number(const kube::Request& request,
+base::Result<std::optional<int64_t>> read_integer(const kube::Request& request,
                                                   std::string_view option) {
   const std::string_view text = request.option(option);
+  if (text.empty()) return std::optional<int64_t>();
+  TS_TRY(const int64_t value, parse_number<int64_t>(text));
+  return std::optional<int64_t>(value);
+}
+
+base::Result<std::optional<uint64_t>> read_number(const kube::Request& request,
+                                                  std::string_view option) {
+  TS_TRY(const auto value, read_integer(request, option));
+  if (!value) return std::optional<uint64_t>();
+  return std::optional<uint64_t>(static_cast<uint64_t>(std::max<int64_t>(*value, 0)));
+}
+
+base::Result<std::optional<uint64_t>> read_version(const kube::Request& request) {
+  const std::string_view text = request.option("resourceVersion");
   if (text.empty()) return std::optional<uint64_t>();
-  const auto value = parse_number(text);
-  if (!value || *value > INT64_MAX) {
-    return base::error(Code::kBadRequest,
-                       "invalid {} \"{}\": give a whole number from 0 to 9223372036854775807",
-                       option, text.substr(0, 64));
+  auto value = parse_number<uint64_t>(text);
+  if (value && *value > INT64_MAX) {
+    value = base::error(Code::kBadRequest, "strconv.ParseUint: parsing \"{}\": value out of range",
+                        text);
   }
-  return value;
+  if (value) return std::optional<uint64_t>(*value);
+  return base::error(
+      plain_error(fmt::format("resourceVersion: Invalid value: {}: {}",
+                              json::Value(text.substr(0, 64)).dump(), value.error().message)));
 }
 
 bool read_flag(const kube::Request& request, std::string_view option) {
@@ -91,58 +113,98 @@ std::string ContinueToken::text() const {
 }
 
 base::Result<ContinueToken> ContinueToken::parse(std::string_view text) {
-  const auto bad = [] {
-    return base::error(bad_request("continue key is not valid: start a new list without it"));
+  const auto bad = [](std::string_view why) {
+    return base::error(
+        bad_request(fmt::format("invalid continue token: continue key is not valid: {}", why)));
   };
-  if (text.size() > kTokenMax) return bad();
+  if (text.size() > kTokenMax) return bad("it is too long");
   const auto bytes = from_base64url(text);
-  if (!bytes) return bad();
+  if (!bytes || text.size() % 4 == 1) {
+    return bad(fmt::format("illegal base64 data at input byte {}", bad_byte_of(text)));
+  }
   const auto token = json::parse(*bytes);
-  const int64_t revision = token ? (*token)["rv"].as_int() : 0;
-  if ((revision <= 0 && revision != -1) || (*token)["start"].as_string().empty() ||
-      (*token)["v"].as_string() != "meta.k8s.io/v1") {
-    return bad();
+  if (!token) return bad(token.error().message);
+  if ((*token)["v"].as_string() != "meta.k8s.io/v1") {
+    return bad("server does not recognize this encoded version");
+  }
+  const int64_t revision = (*token)["rv"].as_int();
+  if (revision <= 0 && revision != -1) {
+    return bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+  }
+  if ((*token)["start"].as_string().empty()) {
+    return bad("encoded start key empty (version meta.k8s.io/v1)");
   }
   return ContinueToken{static_cast<uint64_t>(std::max<int64_t>(revision, 0)),
                        (*token)["start"].str(), std::max<int64_t>((*token)["rest"].as_int(), 0),
                        revision < 0};
 }
 
-base::Result<ListVersion> ListVersion::parse(const kube::Request& request) {
-  TS_TRY(const auto version, read_number(request, "resourceVersion"));
-  const std::string_view match = request.option("resourceVersionMatch");
-  ListVersion out;
-  if (match.empty()) {
-    if (!version) return out;
-    const auto limit = read_number(request, "limit");
-    const bool paged = limit && limit->value_or(0) != 0;
-    (paged ? out.exact : out.at_least) = *version;
-    return out;
-  }
+base::Status check_list_options(const kube::Request& request) {
   constexpr const char* kField = "resourceVersionMatch";
-  if (!version) {
-    return bad_options(kField,
-                       "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is "
-                       "provided");
-  }
-  if (!request.option("continue").empty()) {
-    return bad_options(kField,
-                       "Forbidden: resourceVersionMatch is forbidden when continue is provided");
-  }
-  if (match == "Exact") {
-    if (*version == 0) {
-      return bad_options(
-          kField,
-          "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+  const std::string_view match = request.option(kField);
+  FieldErrors errors;
+  if (!match.empty()) {
+    const std::string_view version = request.option("resourceVersion");
+    if (version.empty()) {
+      errors.forbidden(kField,
+                       "resourceVersionMatch is forbidden unless resourceVersion is provided");
     }
-    out.exact = *version;
-  } else if (match == "NotOlderThan") {
-    out.at_least = *version;
-  } else {
-    return bad_options(kField, fmt::format("Unsupported value: \"{}\": supported values: \"Exact\","
-                                           " \"NotOlderThan\"",
-                                           match.substr(0, 64)));
+    if (!request.option("continue").empty()) {
+      errors.forbidden(kField, "resourceVersionMatch is forbidden when continue is provided");
+    }
+    if (match != "Exact" && match != "NotOlderThan") {
+      errors.not_supported(kField, match.substr(0, 64), {"Exact", "NotOlderThan", ""});
+    }
+    if (match == "Exact" && version == "0") {
+      errors.forbidden(kField,
+                       "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    }
   }
+  if (!request.option("sendInitialEvents").empty()) {
+    errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  }
+  if (errors.empty()) return {};
+  return base::error(invalid_options("ListOptions", errors.causes()));
+}
+
+base::Status check_watch_options(const kube::Request& request) {
+  constexpr const char* kField = "resourceVersionMatch";
+  const std::string_view match = request.option(kField);
+  const bool initial = !request.option("sendInitialEvents").empty();
+  FieldErrors errors;
+  if (initial && match != "NotOlderThan") {
+    errors.forbidden(kField,
+                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  }
+  if (!match.empty()) {
+    if (!initial) {
+      errors.forbidden(
+          kField,
+          "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    }
+    if (match != "NotOlderThan") {
+      errors.not_supported(kField, match.substr(0, 64), {"NotOlderThan"});
+    }
+    if (!request.option("continue").empty()) {
+      errors.forbidden(kField, "resourceVersionMatch is forbidden when continue is provided");
+    }
+  }
+  if (errors.empty()) return {};
+  return base::error(invalid_options("ListOptions", errors.causes()));
+}
+
+base::Result<ListVersion> ListVersion::parse(const kube::Request& request) {
+  TS_TRY_STATUS(check_list_options(request));
+  const auto version = read_version(request);
+  if (!version) {
+    return base::error(bad_request("invalid resource version: " + version.error().message));
+  }
+  ListVersion out;
+  if (!*version) return out;
+  const std::string_view match = request.option("resourceVersionMatch");
+  const auto limit = read_number(request, "limit");
+  const bool paged = limit && limit->value_or(0) != 0;
+  (match == "Exact" || (match.empty() && paged) ? out.exact : out.at_least) = **version;
   return out;
 }
 

@@ -15,9 +15,17 @@
 
 namespace tessera::apiserver {
 
-// An option that is a whole number from 0 on; nothing where it is missing.
+// An option that is a whole number; nothing where it is missing.
+base::Result<std::optional<int64_t>> read_integer(const kube::Request& request,
+                                                  std::string_view option);
+// The same, and what is below 0 is 0.
 base::Result<std::optional<uint64_t>> read_number(const kube::Request& request,
                                                   std::string_view option);
+// The resourceVersion of a get or watch.
+base::Result<std::optional<uint64_t>> read_version(const kube::Request& request);
+// Combinations of options that Kubernetes forbids.
+base::Status check_list_options(const kube::Request& request);
+base::Status check_watch_options(const kube::Request& request);
 // "true", "1", "" and so on; a missing option is false.
 bool read_flag(const kube::Request& request, std::string_view option);
 

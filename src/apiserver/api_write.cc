@@ -72,6 +72,9 @@ namespace {
 void create_applied(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
   auto object = apply_configuration(core, *call, Value());
+  if (!object && object.error().code == Code::kInternal) {
+    return fail(core, call, plain_error(object.error().message));
+  }
   if (!object) return fail(core, call, std::move(object).error());
   const Value& meta = (*object)["metadata"];
   if (const std::string_view uid = meta["uid"].as_string(); !uid.empty()) {
@@ -101,9 +104,30 @@ void create_applied(Core& core, const CallPtr& call) {
   do_create(core, create);
 }
 
+// What a patch made of the object is not one of its kind.
+base::Result<Value> decode_patched(Call& call, const Value& object, const Value& current) {
+  auto decoded = decode_body(call, object, current);
+  if (decoded || is_apply(call) || decoded.error().code != Code::kBadRequest) return decoded;
+  constexpr size_t kShownMax = 1024;
+  std::string shown = object.dump();
+  if (shown.size() > kShownMax) {
+    size_t end = kShownMax;
+    while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0) == 0x80) --end;
+    shown.resize(end);
+    shown += "...";
+  }
+  FieldErrors errors;
+  errors.invalid("patch", shown, decoded.error().message);
+  return base::error(invalid(Kind(), "", errors.causes()));
+}
+
 base::Result<Value> patch_or_apply(const Core& core, const Call& call, const Value& current) {
   if (!is_apply(call)) return apply_patch(*call.kind, call.request, current);
-  return apply_configuration(core, call, current);
+  auto applied = apply_configuration(core, call, current);
+  if (!applied && applied.error().code == Code::kInternal) {
+    return base::error(plain_error(applied.error().message));
+  }
+  return applied;
 }
 
 }  // namespace
@@ -166,7 +190,7 @@ void do_patch(Core& core, const CallPtr& call) {
   update.name = call->request.name;
   update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
     TS_TRY(Value object, patch_or_apply(core, *call, current));
-    TS_TRY(object, decode_body(*call, object, current));
+    TS_TRY(object, decode_patched(*call, object, current));
     TS_TRY(object,
            prepare_update(core, *call, std::move(object), current, call->request.subresource));
     return may_go(object) ? Value() : object;

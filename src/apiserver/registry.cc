@@ -55,7 +55,8 @@ base::Status refuse_where_wrong(const Kind& kind, const Value& object, const Fie
 }
 
 // Resource versions and ids that the client says it means.
-base::Status check_preconditions(const Kind& kind, const Value& object, const Value& before) {
+base::Status check_preconditions(const Kind& kind, const Value& object, const Value& before,
+                                 bool patch) {
   const Value& meta = object["metadata"];
   const Value& old = before["metadata"];
   const std::string_view version = meta["resourceVersion"].as_string();
@@ -63,12 +64,10 @@ base::Status check_preconditions(const Kind& kind, const Value& object, const Va
   if (!version.empty() && version != old["resourceVersion"].as_string()) {
     return base::error(modified(kind, name));
   }
+  // That a patch changes the uid is told with what else is wrong.
   const std::string_view uid = meta["uid"].as_string();
-  if (uid.empty() || uid == old["uid"].as_string()) return {};
-  return base::error(
-      conflict(kind, name,
-               fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                           uid, old["uid"].as_string())));
+  if (patch || uid.empty() || uid == old["uid"].as_string()) return {};
+  return base::error(other_uid(kind, before, uid));
 }
 
 // Through /finalize only the finalizers of a namespace's spec change; elsewhere they stay.
@@ -193,7 +192,7 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
         fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
                     call.request.name)));
   }
-  TS_TRY_STATUS(check_preconditions(kind, object, before));
+  TS_TRY_STATUS(check_preconditions(kind, object, before, call.request.verb == kube::Verb::kPatch));
   const Value sent_owners = object["metadata"]["managedFields"];
   if (!object["metadata"].same_node(before["metadata"])) carry_meta(object, before);
   keep_other_half(kind, object, before, status);
@@ -213,7 +212,12 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   set_owners(object, kube::keep_times(before, object));
   if (!object["metadata"].same_node(before["metadata"])) {
     validate_metadata(kind, object, errors);
-    validate_metadata_update(kind, object, before, errors);
+    FieldErrors changed;
+    validate_metadata_update(kind, object, before, changed);
+    // Kubernetes looks twice, for all kinds and for this one, and tells it twice.
+    for (int look = 0; look < 2; ++look) {
+      for (const base::Cause& cause : changed.causes()) errors.add(cause);
+    }
   }
   if (!status && kind.validate) kind.validate(object, errors);
   if (part) {

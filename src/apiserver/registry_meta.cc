@@ -19,7 +19,7 @@ void carry_meta(Value& object, const Value& before) {
   carry("namespace", true);
   carry("generateName", true);
   carry("uid", true);
-  carry("creationTimestamp", true);
+  carry("creationTimestamp", false);
   // A deletion once begun is not taken back.
   carry("deletionTimestamp", true);
   carry("deletionGracePeriodSeconds", true);

@@ -45,10 +45,14 @@ base::Result<Selection> Selection::parse(const Kind& kind, const kube::Request& 
   TS_TRY(out.fields_, kube::FieldSelector::parse(text));
   for (const kube::FieldRequirement& requirement : out.fields_.requirements()) {
     if (selectable(kind, requirement.field)) continue;
+    // Kinds with fields of their own say it otherwise.
+    if (!kind.selectable_fields.empty()) {
+      return base::error(base::Code::kBadRequest, "field label not supported: {}",
+                         requirement.field);
+    }
     return base::error(base::Code::kBadRequest,
-                       "Unable to find \"{}/{}, Resource={}\" that match label selector \"{}\", "
-                       "field selector \"{}\": field label not supported: {}",
-                       kind.group, kind.version, kind.plural, request.option("labelSelector"), text,
+                       "\"{}\" is not a known field selector: only \"metadata.name\", "
+                       "\"metadata.namespace\"",
                        requirement.field);
   }
   // A list of one name reads one object.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
 
 namespace tessera::apiserver {
@@ -27,12 +28,17 @@ bool names_subject(Code code) {
 bool always_detailed(const base::Error& error) {
   const Code code = error.code;
   if (code == Code::kUnsupportedMediaType) return error.message.starts_with("415: ");
-  return code == Code::kNotFound || code == Code::kForbidden || code == Code::kMethodNotAllowed;
+  return code == Code::kNotFound || code == Code::kForbidden || code == Code::kMethodNotAllowed ||
+         code == Code::kInvalid;
 }
 
 bool is_too_large_version(const base::Error& error) {
   return error.code == Code::kTimeout && !error.causes.empty() &&
          error.causes[0].reason == "ResourceVersionTooLarge";
+}
+
+bool is_plain(const base::Error& error) {
+  return error.causes.size() == 1 && error.causes[0].field == kPlainField;
 }
 
 void set_text(json::Value& object, std::string_view key, std::string_view text) {
@@ -151,6 +157,10 @@ json::Value status_body(const base::Error& error, const StatusSubject& subject) 
                                             {"code", base::http_status_of(error.code)}});
   for (const base::Cause& cause : error.causes) {
     if (cause.field == kContinueField) status.ref("metadata").set("continue", cause.message);
+  }
+  if (is_plain(error)) {
+    status.erase("reason");
+    return status;
   }
   json::Value details = details_of(error, subject);
   if (!details.empty() || always_detailed(error)) status.set("details", std::move(details));

@@ -176,8 +176,11 @@ class Patcher {
       document_ = value;
       return {};
     }
-    if (resolve(document_, path) == nullptr) return unmet("the path does not exist");
     TS_TRY(Value * container, container_of(path));
+    // A member that is not there is added, as Kubernetes' patches do; an item is not.
+    if (container->is_array() && resolve(document_, path) == nullptr) {
+      return unmet("the path does not exist");
+    }
     if (container->is_object()) {
       container->set(path.back(), value);
     } else {
