@@ -68,7 +68,7 @@ Value with_plain_items(const Exchange& exchange, const Value& list) {
 
 // As Kubernetes names the type: "*core.SecretList".
 std::string type_name(const Exchange& exchange, const Value& object) {
-  const std::string_view group = exchange.kind == nullptr ? "" : exchange.kind->group;
+  const std::string group = exchange.kind == nullptr ? std::string() : exchange.kind->group;
   std::string out = "*";
   out.append(group.empty() ? "core" : group.substr(0, group.find('.')));
   return out.append(".").append(object["kind"].as_string());
