@@ -184,7 +184,7 @@ def fuzz(tally, built):
         corpus = os.path.join(sources, 'corpus', name)
         return name, run(f'fuzz-{name}', [
             os.path.join(ROOT, 'build', 'fuzz', 'tests', name), found, *([corpus] if os.path.isdir(corpus) else []),
-            f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048', '-max_len=16384',
+            '-seed=1', f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048', '-max_len=16384',
             '-print_final_stats=1', f'-artifact_prefix={crashes}/'], FUZZ_SECONDS + 300,
             {'ASAN_SYMBOLIZER_PATH': shutil.which('llvm-symbolizer-19') or ''})
 

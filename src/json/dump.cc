@@ -50,8 +50,12 @@ void write_double(double d, std::string& out) {
     out += "null";
     return;
   }
+  if (d == 0) {  // also -0, which would read back as the integer 0
+    out += '0';
+    return;
+  }
   const double magnitude = std::fabs(d);
-  const bool plain = magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21);
+  const bool plain = magnitude >= 1e-6 && magnitude < 1e21;
   std::array<char, 64> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), d,
                                  plain ? std::chars_format::fixed : std::chars_format::scientific);

@@ -47,6 +47,20 @@ std::string key_text(const Value& key, const YAML::Mark& mark) {
   return key.dump();
 }
 
+// yaml-cpp reads the escapes \N and \_ as the single bytes 0x85 and 0xa0; in UTF-8 these characters have two.
+std::string with_whole_escapes(const std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const size_t length = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    if (c == 0x85 || c == 0xa0) out += '\xc2';
+    out.append(text, i, length);
+    i += length;
+  }
+  return out;
+}
+
 class Builder : public YAML::EventHandler {
  public:
   Builder(std::string_view text, const YamlOptions& options) : text_(text), options_(options) {}
@@ -100,7 +114,7 @@ class Builder : public YAML::EventHandler {
       frames_.back().key_next = false;
       return;
     }
-    put(mark, {scalar(mark, tag, text), 1, 0}, anchor);
+    put(mark, {scalar(mark, tag, tag == "?" ? text : with_whole_escapes(text)), 1, 0}, anchor);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,

@@ -115,6 +115,9 @@ std::optional<Unit> unit_of(std::string_view suffix) {
   int32_t exponent = 0;
   const auto end = std::from_chars(suffix.data(), suffix.data() + suffix.size(), exponent);
   if (end.ec != std::errc() || end.ptr != suffix.data() + suffix.size()) return std::nullopt;
+  // The same number with other digits must still have an exponent that can be written.
+  constexpr int32_t kExponentMax = std::numeric_limits<int32_t>::max() - 4 * int32_t{kTextMax};
+  if (exponent > kExponentMax) return std::nullopt;
   return Unit{10, exponent, Format::kDecimalExponent};
 }
 
