@@ -115,9 +115,6 @@ std::optional<Unit> unit_of(std::string_view suffix) {
   int32_t exponent = 0;
   const auto end = std::from_chars(suffix.data(), suffix.data() + suffix.size(), exponent);
   if (end.ec != std::errc() || end.ptr != suffix.data() + suffix.size()) return std::nullopt;
-  // The same number with other digits must still have an exponent that can be written.
-  constexpr int32_t kExponentMax = std::numeric_limits<int32_t>::max() - 4 * int32_t{kTextMax};
-  if (exponent > kExponentMax) return std::nullopt;
   return Unit{10, exponent, Format::kDecimalExponent};
 }
 
@@ -206,6 +203,10 @@ base::Result<Quantity> Quantity::parse(std::string_view text) {
   // Kubernetes keeps the text of numbers that it reads in 64 bits and takes for canonical; so must
   // we.
   const bool binary = unit->format == Format::kBinarySi;
+  // Written with one digit in front the number must still have an exponent that can be read.
+  if (!binary && unit->exponent + whole_digits - 1 > std::numeric_limits<int32_t>::max()) {
+    return wrong_suffix();
+  }
   const int64_t scale = (binary ? 0 : unit->exponent) - fraction_digits;
   const int64_t room =
       binary
