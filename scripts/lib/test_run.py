@@ -18,6 +18,7 @@ import running  # noqa: E402
 from running import JOBS, ROOT, run, say, tail  # noqa: E402
 
 FUZZ_SECONDS = int(os.environ.get('TESSERA_FUZZ_SECONDS', '10'))
+FUZZ_RUNS = int(os.environ.get('TESSERA_FUZZ_RUNS', '20000'))  # bounds the smoke run: the same inputs each time
 SKIP_STATUS = 77  # of a script in tests/e2e that cannot run here; its last line says why
 
 
@@ -184,7 +185,7 @@ def fuzz(tally, built):
         corpus = os.path.join(sources, 'corpus', name)
         return name, run(f'fuzz-{name}', [
             os.path.join(ROOT, 'build', 'fuzz', 'tests', name), found, *([corpus] if os.path.isdir(corpus) else []),
-            '-seed=1', f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048', '-max_len=16384',
+            '-seed=1', f'-runs={FUZZ_RUNS}', f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048', '-max_len=16384',
             '-print_final_stats=1', f'-artifact_prefix={crashes}/'], FUZZ_SECONDS + 300,
             {'ASAN_SYMBOLIZER_PATH': shutil.which('llvm-symbolizer-19') or ''})
 

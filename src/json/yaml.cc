@@ -71,6 +71,11 @@ class Builder : public YAML::EventHandler {
   int document() const { return document_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
+    // At a character that begins nothing yaml-cpp makes empty documents for ever.
+    if (document_ > 0 && mark.pos == document_at_) {
+      fail(mark, "a character that begins no value, such as ','; quote the text");
+    }
+    document_at_ = mark.pos;
     // yaml-cpp takes what follows a document's end for another one.
     if (++document_ > 1 && !line_starts_with(mark.line, "---")) {
       --document_;
@@ -299,7 +304,8 @@ class Builder : public YAML::EventHandler {
   const YamlOptions& options_;
   std::vector<Value> documents_;
   int document_ = 0;
-  int line_ = 0;  // line_start_ is where this line begins; moves forward only
+  int document_at_ = -1;  // where the last one began
+  int line_ = 0;          // line_start_ is where this line begins; moves forward only
   size_t line_start_ = 0;
   std::vector<Frame> frames_;
   std::vector<Built> values_;

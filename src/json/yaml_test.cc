@@ -232,5 +232,13 @@ TEST(ToYaml, What_is_written_reads_back) {
   }
 }
 
+TEST(Yaml, A_character_that_begins_nothing_is_refused_and_ends) {
+  for (const char* text : {"--- , b", "--- , b yes\n\n   mor'\n.. .\n", ", a", "---\n, a: 1\n"}) {
+    const auto read = parse_yaml_stream(text);
+    ASSERT_FALSE(read) << text;
+    EXPECT_NE(read.error().message.find("line "), std::string::npos) << read.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace tessera::json
