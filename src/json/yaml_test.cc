@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "json/parse.h"
+#include "source_dir.h"
 
 namespace tessera::json {
 namespace {

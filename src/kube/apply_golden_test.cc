@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "json/parse.h"
 #include "kube/apply.h"
+#include "source_dir.h"
 
 namespace tessera::kube {
 namespace {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "source_dir.h"
 
 namespace tessera::kube {
 namespace {

@@ -6,6 +6,7 @@
 #include "json/parse.h"
 #include "json/patch.h"
 #include "kube/schema.h"
+#include "source_dir.h"
 
 namespace tessera::kube {
 namespace {

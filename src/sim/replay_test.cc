@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "sim/report.h"
 #include "sim/trace_synthetic.h"
+#include "source_dir.h"
 
 namespace tessera::sim {
 namespace {

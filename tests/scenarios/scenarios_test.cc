@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "sim/lab_testing.h"
+#include "source_dir.h"
 
 namespace tessera::sim {
 namespace {
