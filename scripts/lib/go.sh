@@ -44,6 +44,22 @@ build_tool() {
   shift 3
   key=$(cat "$folder/go.mod" "$folder/go.sum" <(printf '%s\n' "$go_wanted" "$(uname -m)" "$@") | sha256sum | cut -c1-16)
   out=$TESSERA_CACHE/tools/${folder##*/}-$key/$name
+  build_go "$folder" "$out" "$package" "$@"
+}
+
+# build_own FOLDER NAME: prints the path of the program in FOLDER/NAME, a folder of the tree with a Go module, built once for
+# each content of that folder.
+build_own() {
+  local folder=$root/$1 name=$2 key
+  key=$(cd "$folder" && find . -type f | sort | xargs sha256sum | cat - <(printf '%s\n' "$go_wanted" "$(uname -m)") |
+    sha256sum | cut -c1-16)
+  build_go "$folder" "$TESSERA_CACHE/tools/clients-$key/$name" "./$name" -ldflags '-s -w'
+}
+
+# build_go FOLDER OUT PACKAGE [GO BUILD FLAG...]: builds OUT unless it is there, and prints it.
+build_go() {
+  local folder=$1 out=$2 package=$3 name=${2##*/}
+  shift 3
   if [ ! -x "$out" ]; then
     find_go
     say "building $name (once; kept in ${out%/*})"

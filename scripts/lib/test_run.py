@@ -147,15 +147,32 @@ def conformance(tally, built):
     status, log = run('kubernetes', ['scripts/kubernetes'], 3600)
     if status:
         tally.skip('conformance of the real side', f'no control plane could be built: {tail(log, 1).strip()}')
-    status, log = run('conformance', ['tests/conformance/run.py', '--against', 'embedded' if status else 'both'], 900,
-                      {'TESSERA': os.path.join(ROOT, 'build', 'dev', 'tessera')})
+    side = 'embedded' if status else 'both'
+    run_suite('conformance', ['tests/conformance/run.py', '--against', side], 900, tally)
+
+
+def run_suite(name, words, limit_s, tally):
+    """Runs a program that prints `ok WHAT` and `FAIL WHAT`, the latter with indented lines; counts each."""
+    status, log = run(name, words, limit_s, {'TESSERA': os.path.join(ROOT, 'build', 'dev', 'tessera')})
     with open(log, encoding='utf-8') as file:
         verdicts = re.findall(r'^(ok|FAIL) (.*)\n((?:    .*\n){0,3})', file.read(), re.M)
-    for word, name, problem in verdicts:
-        tally.add(f'conformance {name}', None if word == 'ok' else ' '.join(problem.split()))
+    for word, what, problem in verdicts:
+        tally.add(f'{name} {what}', None if word == 'ok' else ' '.join(problem.split()))
     if status and not any(word == 'FAIL' for word, _, _ in verdicts):
         say(tail(log))
-        tally.add('conformance', f'status {status}, see {os.path.relpath(log, ROOT)}')
+        tally.add(name, f'status {status}, see {os.path.relpath(log, ROOT)}')
+
+
+def clients(tally, built):
+    if not built('dev'):
+        return
+    for words in (['scripts/kubernetes'], ['scripts/clients', 'clientgo'], ['scripts/clients', 'manager'],
+                  ['scripts/helm'], ['scripts/python_client']):
+        status, log = run('clients-programs', words, 3600)
+        if status:
+            tally.skip('clients', f'{" ".join(words)} could not be had: {tail(log, 1).strip()}')
+            return
+    run_suite('clients', ['tests/clients/run.py'], 900, tally)
 
 
 def command(name, words, limit_s):
@@ -200,6 +217,7 @@ TIERS = {
     'unit': unit,
     'sim': tier('sim', 900),
     'conformance': conformance,
+    'clients': clients,
     'scenarios': tier('scenarios', 600),
     'e2e': e2e,
     'check': check,

@@ -76,6 +76,8 @@ TEST(ApiApply, AConflictNamesTheFieldAndForceTakesIt) {
   ASSERT_TRUE(forced) << forced.error().message;
   EXPECT_EQ((*forced)["spec"]["replicas"], Value(5));
   EXPECT_EQ((*forced)["metadata"]["generation"], Value(2));
+  // Any word but false and 0 says yes, as it does for every option that is a flag.
+  ASSERT_TRUE(apply(api, kMore, "third", {{"force", "True"}}));
 }
 
 TEST(ApiApply, RequestsWithoutAManagerOrWithForceElsewhereAreInvalid) {

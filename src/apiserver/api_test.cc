@@ -189,6 +189,19 @@ TEST(ApiUpdate, Generation_counts_changes_of_what_should_be) {
   EXPECT_EQ((*status)["status"]["replicas"].as_int(), 2);
 }
 
+TEST(ApiStatus, AnAddressOfALoadBalancerGetsItsMode) {
+  TestApi api;
+  ASSERT_TRUE(api.create("services", TestApi::parse(R"({"apiVersion":"v1","kind":"Service",
+    "metadata":{"name":"s","namespace":"default"},
+    "spec":{"type":"LoadBalancer","ports":[{"port":80}]}})")));
+  const auto status = api.patch("services", "default", "s",
+                                R"({"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}})",
+                                kube::PatchType::kMerge, "status");
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ((*status)["status"].dump(),
+            R"({"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}})");
+}
+
 TEST(ApiPatch, Applies_all_three_kinds) {
   TestApi api;
   ASSERT_TRUE(api.create("pods", TestApi::pod("x", R"({"a":"1","b":"2"})")));

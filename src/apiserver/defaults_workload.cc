@@ -122,6 +122,11 @@ void default_service(Value& object) {
     set_missing(spec, "ipFamilyPolicy", "SingleStack");
     set_missing(spec, "ipFamilies", Value::array({"IPv4"}));
   });
+  if (object["spec"]["type"].as_string() != "LoadBalancer") return;
+  if (object["status"]["loadBalancer"]["ingress"].empty()) return;
+  each_of(object.ref("status", "loadBalancer"), "ingress", [](Value& ingress) {
+    if (!ingress["ip"].as_string().empty()) set_missing(ingress, "ipMode", "VIP");
+  });
 }
 
 }  // namespace tessera::apiserver

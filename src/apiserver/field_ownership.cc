@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apiserver/api_errors.h"
+#include "apiserver/api_token.h"
 #include "kube/apply.h"
 
 namespace tessera::apiserver {
@@ -115,7 +116,7 @@ base::Result<Value> apply_configuration(const Core& core, const Call& call, cons
   const std::string api_version = kind.api_version();
   const kube::FieldWriter writer{manager, call.request.subresource, core.now()};
   return kube::apply(rules_of(kind, api_version, call.request.subresource), live, call.request.body,
-                     writer, call.request.option("force") == "true");
+                     writer, read_flag(call.request, "force"));
 }
 
 }  // namespace tessera::apiserver

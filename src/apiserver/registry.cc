@@ -202,7 +202,8 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   if (&kind == core.namespaces && !status) {
     keep_namespace_finalizers(object, before, subresource == "finalize");
   }
-  if (!status && kind.defaults) kind.defaults(object);
+  const bool defaults = !status || &kind == core.services;  // no other status has any
+  if (defaults && kind.defaults) kind.defaults(object);
   set_owners(object, owners_after(core, call, before, object, sent_owners, subresource));
   FieldErrors errors;
   const bool service = &kind == core.services && !status;

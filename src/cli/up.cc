@@ -122,8 +122,8 @@ class Stack {
       return clients_.back().get();
     };
     controllers_ = std::make_unique<apiserver::Controllers>(
-        *client(controller_loop_, "controllers"), controller_loop_, clock_, random_.fork(),
-        apiserver::Controllers::Options{});
+        *client(controller_loop_, "kube-controller-manager"), controller_loop_, clock_,
+        random_.fork(), apiserver::Controllers::Options{});
     controllers_->start();
     if (fleet.nodes.empty()) return;
     scheduler::Scheduler::Options scheduling;
