@@ -213,7 +213,10 @@ base::Status Front::Impl::answer_page(Exchange& exchange) {
   const auto& segments = exchange.target.segments;
   const bool discovery = segments.size() == 1 && (segments[0] == "api" || segments[0] == "apis");
   TS_TRY(exchange.accepted, negotiate(exchange.request.header("accept"),
-                                      {.yaml = true, .forms = false, .discovery = discovery}));
+                                      {.yaml = true,
+                                       .forms = false,
+                                       .discovery = discovery,
+                                       .openapi_protobuf = is_openapi_v2_path(segments)}));
   const auto page = pages.find(segments, exchange.accepted);
   if (!page) {
     // What lies below a group is the API's own to refuse.

@@ -55,6 +55,10 @@ Clause parse_clause(std::string_view text) {
 }
 
 std::optional<Encoding> encoding_of(const Clause& clause, const Offers& offers) {
+  if (offers.openapi_protobuf &&
+      (clause.type == kOpenapiProtobuf || clause.type == kOpenapiProtobufOld)) {
+    return Encoding::kProtobuf;
+  }
   if (clause.type == "application/json" || clause.type == "*/*" || clause.type == "application/*") {
     return Encoding::kJson;
   }

@@ -2,8 +2,8 @@
 //
 // Shape:   the first clause that can be served wins, by q, then by order. A clause asks for an
 //          encoding (JSON, YAML) and a form (as=Table, as=PartialObjectMetadata,
-//          as=APIGroupDiscoveryList); protobuf is not made, and clients that prefer it name JSON
-//          after it.
+//          as=APIGroupDiscoveryList); protobuf is made of the OpenAPI v2 document alone, and
+//          clients that prefer it for objects name JSON after it.
 // Errors:  kNotAcceptable listing what is made.
 // Threads: pure.
 // Source:  RFC 9110 section 12.5.1; k8s.io/apiserver/pkg/endpoints/handlers/negotiation.
@@ -12,11 +12,12 @@
 #include <string>
 #include <string_view>
 
+#include "apiserver/openapi_proto.h"
 #include "base/result.h"
 
 namespace tessera::apiserver {
 
-enum class Encoding { kJson, kYaml };
+enum class Encoding { kJson, kYaml, kProtobuf };
 enum class Form { kObject, kTable, kPartial, kPartialList, kAggregatedDiscovery };
 
 struct Accepted {
@@ -25,6 +26,7 @@ struct Accepted {
   std::string version;  // of the form's group: "v1"
   bool operator==(const Accepted&) const = default;
   std::string_view content_type() const {
+    if (encoding == Encoding::kProtobuf) return kOpenapiProtobuf;
     return encoding == Encoding::kYaml ? "application/yaml" : "application/json";
   }
 };
@@ -34,6 +36,7 @@ struct Offers {
   bool yaml = true;
   bool forms = true;       // tables and partial metadata
   bool discovery = false;  // the aggregated form
+  bool openapi_protobuf = false;
 };
 
 base::Result<Accepted> negotiate(std::string_view accept, const Offers& offers);

@@ -1,9 +1,12 @@
 #include "apiserver/front_pages.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "apiserver/discovery.h"
 #include "apiserver/openapi_doc.h"
+#include "apiserver/openapi_proto.h"
 #include "json/yaml.h"
 
 namespace tessera::apiserver {
@@ -34,7 +37,16 @@ Value root_paths(const Kinds& kinds) {
   return Value::object({{"paths", std::move(paths)}});
 }
 
+std::string encoded(const Value& page, Encoding encoding) {
+  if (encoding == Encoding::kProtobuf) return openapi_v2_protobuf(page);
+  return encoding == Encoding::kYaml ? json::to_yaml(page) : page.dump() + "\n";
+}
+
 }  // namespace
+
+bool is_openapi_v2_path(Segments segments) {
+  return segments.size() == 2 && segments[0] == "openapi" && segments[1] == "v2";
+}
 
 bool is_page_path(Segments segments) {
   if (segments.empty() || segments[0] == "version" || segments[0] == "openapi") return true;
@@ -98,14 +110,14 @@ Value Pages::make(Segments segments, bool aggregated) {
 
 std::shared_ptr<const Page> Pages::find(Segments segments, const Accepted& accepted) {
   const bool aggregated = accepted.form == Form::kAggregatedDiscovery;
-  const bool yaml = accepted.encoding == Encoding::kYaml;
-  const std::string key = joined(segments) + (aggregated ? "?aggregated" : yaml ? "?yaml" : "");
+  const std::string key =
+      fmt::format("{}?{}&{}", joined(segments), aggregated, static_cast<int>(accepted.encoding));
   const std::lock_guard lock(mutex_);
   if (const auto found = pages_.find(key); found != pages_.end()) return found->second;
   const Value value = make(segments, aggregated);
   if (value.is_null()) return nullptr;  // not kept: anyone can ask for any path
   auto page = std::make_shared<Page>();
-  page->text = yaml ? json::to_yaml(value) : value.dump() + "\n";
+  page->text = encoded(value, accepted.encoding);
   page->etag = "\"" + text_hash(page->text) + "\"";
   page->content_type = aggregated && segments.size() == 1 ? std::string(kAggregatedContentType)
                                                           : std::string(accepted.content_type());

@@ -42,6 +42,9 @@ bool is_issuer_path(std::span<const std::string> segments);
 // True for paths that find() may answer (and no resource path is one).
 bool is_page_path(std::span<const std::string> segments);
 
+// The one page that is also made as protobuf.
+bool is_openapi_v2_path(std::span<const std::string> segments);
+
 // /healthz, /livez, /readyz and one check of them, as text; empty for an unknown check.
 bool is_health_path(std::span<const std::string> segments);
 std::string health_text(std::span<const std::string> segments, bool verbose);

@@ -349,6 +349,15 @@ TEST_F(FrontTest, DiscoveryAnswersWithEtagsAndInBothForms) {
   EXPECT_TRUE(again->answer.body.empty());
   EXPECT_EQ(send("GET", "/apis/nothing.example")->answer.status, 404);
   EXPECT_EQ(send("GET", "/openapi/v3/apis/apps/v1")->json()["openapi"].as_string(), "3.0.0");
+  const std::string old = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+  const auto encoded = send("GET", "/openapi/v2", "", {.accept = old});
+  EXPECT_EQ(encoded->answer.content_type,
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+  EXPECT_TRUE(
+      encoded->answer.body.starts_with("\n\x03"
+                                       "2.0"));
+  EXPECT_EQ(send("GET", "/openapi/v2")->json()["swagger"].as_string(), "2.0");
+  EXPECT_EQ(send("GET", "/openapi/v3", "", {.accept = old})->answer.status, 406);
 }
 
 TEST_F(FrontTest, HealthAndVersionNeedNoOne) {
