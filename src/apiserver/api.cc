@@ -313,6 +313,19 @@ uint64_t Api::revision() const {
   return impl_->core->store->revision();
 }
 
+base::Status Api::healthy() const {
+  return impl_->core->store->healthy();
+}
+
+std::vector<std::pair<const Kind*, size_t>> Api::object_counts() const {
+  std::vector<std::pair<const Kind*, size_t>> out;
+  for (const Kind* kind : kinds().all()) {
+    if (!kind->virtual_create && !kind->view)
+      out.emplace_back(kind, impl_->core->store->count(kind));
+  }
+  return out;
+}
+
 void Api::close() {
   impl_->closed = true;
   impl_->core->hub->close();

@@ -78,6 +78,10 @@ class Api {
   Access& access() const;
   // The revision of the newest durable write: metadata.resourceVersion of lists.
   uint64_t revision() const;
+  // Whether changes can be kept; kUnavailable once it is closed.
+  base::Status healthy() const;
+  // How many objects of each kind there are, durable or not.
+  std::vector<std::pair<const Kind*, size_t>> object_counts() const;
   // Writes what is pending and closes the store; later calls answer kUnavailable.
   void close();
 

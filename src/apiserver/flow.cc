@@ -20,6 +20,7 @@ struct FlowControl::State : std::enable_shared_from_this<State> {
   std::deque<std::string> turns;                             // each flow with a queue, once
   size_t running = 0;
   size_t waiting = 0;
+  uint64_t refused = 0;
 
   // Looks for a task to run, once: posted for every task that comes and every seat that gets free.
   void post_look() {
@@ -66,12 +67,18 @@ FlowControl::FlowControl(Options options) : state_(std::make_shared<State>(optio
 
 FlowControl::~FlowControl() = default;
 
+FlowControl::Load FlowControl::load() const {
+  const std::lock_guard lock(state_->mutex);
+  return {state_->running, state_->waiting, state_->refused};
+}
+
 base::Status FlowControl::submit(const std::string& flow, std::function<void(Seat)> task) {
   {
     const std::lock_guard lock(state_->mutex);
     const auto queue = state_->queues.find(flow);
     const size_t length = queue == state_->queues.end() ? 0 : queue->second.size();
     if (length >= state_->options.queue_max || state_->waiting >= state_->options.waiting_max) {
+      ++state_->refused;
       return base::error(base::Code::kTooManyRequests,
                          "too many requests, please try again later: {} of user \"{}\" wait",
                          length, flow);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,12 @@ class FlowControl {
 
   explicit FlowControl(Options options);
   ~FlowControl();
+  struct Load {
+    size_t running = 0;
+    size_t waiting = 0;
+    uint64_t refused = 0;  // since the start
+  };
+  Load load() const;
   base::Status submit(const std::string& flow, std::function<void(Seat)> task);
 
  private:

@@ -7,6 +7,9 @@
 #include "apiserver/audit.h"
 #include "apiserver/flow.h"
 #include "apiserver/front_auth.h"
+#include "apiserver/front_health.h"
+#include "apiserver/front_logs.h"
+#include "apiserver/front_metrics.h"
 #include "apiserver/front_pages.h"
 #include "apiserver/front_reply.h"
 #include "apiserver/front_watch.h"
@@ -29,31 +32,6 @@ base::Result<RowObject> row_object_of(const Query& query) {
                      include.substr(0, 64));
 }
 
-// Why log, exec, attach and portforward of this pod do not work.
-base::Error no_container_error(const json::Value& pod, const kube::Request& asked) {
-  const std::string_view container = asked.option("container");
-  const std::string_view name = pod.get("metadata", "name").as_string();
-  bool known = container.empty();
-  for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
-    for (const json::Value& one : pod.get("spec", list).items()) {
-      known = known || one["name"].as_string() == container;
-    }
-  }
-  const std::string what = asked.subresource == "log"           ? "logs"
-                           : asked.subresource == "portforward" ? "ports to forward"
-                           : asked.subresource == "exec"        ? "place to run a command"
-                                                                : "process to attach to";
-  if (!known) {
-    return {Code::kBadRequest,
-            fmt::format("container {} is not valid for pod {}", container, name),
-            {}};
-  }
-  return {
-      Code::kBadRequest,
-      fmt::format("simulated pods have no {}: no container of pod {} runs anywhere", what, name),
-      {}};
-}
-
 std::string path_of(const http::Request& request) {
   return request.target.substr(0, request.target.find('?'));
 }
@@ -73,6 +51,8 @@ base::Status noted(Exchange& exchange, const base::Result<Decision>& decision) {
 }
 
 void note_resource(Exchange& exchange, const Operation& operation) {
+  exchange.meter->labels = request_labels(operation, exchange.request);
+  exchange.meter->long_running = operation.watch || exchange.into_container;
   if (!exchange.audit) return;
   AuditRecord& record = *exchange.audit;
   record.verb = operation.verb;
@@ -90,7 +70,8 @@ struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
         options(std::move(opts)),
         pages(core.kinds()),
         streams(core),
-        random(options.random) {
+        random(options.random),
+        metrics(std::make_shared<RequestMetrics>(core.clock())) {
     api.access().accept_tokens(options.tokens);
   }
 
@@ -100,11 +81,13 @@ struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
   WatchStreams streams;
   std::mutex random_mutex;
   base::Random random;
+  const std::shared_ptr<RequestMetrics> metrics;
 
   void handle(http::Request request, std::shared_ptr<http::Responder> responder);
   base::Status answer(std::shared_ptr<Exchange> exchange);
   base::Status answer_page(Exchange& exchange);
   base::Status answer_health(Exchange& exchange);
+  base::Status answer_metrics(Exchange& exchange);
   base::Status answer_issuer(Exchange& exchange);
   base::Status answer_resource(std::shared_ptr<Exchange> exchange, const Caller& caller);
   base::Status run(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
@@ -115,14 +98,18 @@ struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
   void finish(const Exchange& exchange, const base::Status& done) const;
   void limit_watch(Query& query);
   base::Status answer_watch(Exchange& exchange, const Caller& caller, Operation operation);
-  void answer_container(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
-                        kube::Request asked);
+  base::Status answer_container(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                                kube::Request asked);
 };
 
 void Front::Impl::handle(http::Request request, std::shared_ptr<http::Responder> responder) {
   auto exchange = std::make_shared<Exchange>();
   exchange->request = std::move(request);
-  exchange->responder = std::move(responder);
+  exchange->meter = std::make_shared<RequestMetrics::Meter>();
+  exchange->meter->labels.verb = exchange->request.method.substr(0, 16);
+  exchange->meter->mutating =
+      exchange->request.method != "GET" && exchange->request.method != "HEAD";
+  exchange->responder = metrics->metered(exchange->meter, std::move(responder));
   {
     const std::lock_guard lock(random_mutex);
     exchange->audit_id = random.uuid();
@@ -167,14 +154,23 @@ base::Status Front::Impl::may_see(Exchange& exchange, const Caller& caller) {
 }
 
 base::Status Front::Impl::answer(std::shared_ptr<Exchange> exchange) {
-  TS_TRY(exchange->target, http::parse_target(exchange->request.target));
+  auto target = http::parse_target(exchange->request.target);
+  if (!target) {
+    // Where no request can be made out there is no Status either, as from Kubernetes.
+    const http::Response refused = http::plain_refusal(400, target.error().message);
+    send_text(*exchange, 400, refused.body, refused.content_type);
+    return {};
+  }
+  exchange->target = std::move(*target);
   const auto& segments = exchange->target.segments;
   TS_TRY(const Caller caller, identify(*exchange, is_open_path(segments)));
   const bool api_path = !segments.empty() && (segments[0] == "api" || segments[0] == "apis");
   const bool health = is_health_path(segments);
+  exchange->meter->labels.subresource = path_label(segments);
   if (health && segments.size() == 1) return answer_health(*exchange);
   if (!api_path || is_page_path(segments)) TS_TRY_STATUS(may_see(*exchange, caller));
   if (health) return answer_health(*exchange);
+  if (segments.size() == 1 && segments[0] == "metrics") return answer_metrics(*exchange);
   if (is_issuer_path(segments)) return answer_issuer(*exchange);
   if (is_page_path(segments)) return answer_page(*exchange);
   if (!api_path) {
@@ -185,13 +181,18 @@ base::Status Front::Impl::answer(std::shared_ptr<Exchange> exchange) {
 }
 
 base::Status Front::Impl::answer_health(Exchange& exchange) {
-  std::string text =
-      health_text(exchange.target.segments, query_flag(exchange.target.query, "verbose"));
-  if (text.empty()) {
+  HealthAnswer found = health_answer(exchange.target.segments, exchange.target.query, api);
+  if (found.status == 404) {
     send_page_not_found(exchange);
-    return {};
+  } else {
+    send_text(exchange, found.status, std::move(found.text), "text/plain; charset=utf-8");
   }
-  send_text(exchange, 200, std::move(text), "text/plain; charset=utf-8");
+  return {};
+}
+
+base::Status Front::Impl::answer_metrics(Exchange& exchange) {
+  std::string text = metrics->text() + api_metrics(api, options.audit, options.flow);
+  send_text(exchange, 200, std::move(text), "text/plain; version=0.0.4; charset=utf-8");
   return {};
 }
 
@@ -251,7 +252,8 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   note_resource(*exchange, operation);
   TS_TRY_STATUS(noted(*exchange, authorize(api.access(), caller, operation)));
   TS_TRY(exchange->accepted,
-         negotiate(exchange->request.header("accept"), {.yaml = !operation.watch}));
+         negotiate(exchange->request.header("accept"),
+                   {.yaml = !operation.watch, .text = path.subresource == "log"}));
   if (exchange->accepted.form == Form::kTable) {
     TS_TRY(exchange->row_object, row_object_of(query));
   }
@@ -273,8 +275,7 @@ base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const C
                               Operation operation) {
   if (operation.watch) return answer_watch(*exchange, caller, std::move(operation));
   if (exchange->into_container) {
-    answer_container(exchange, caller, std::move(operation.request));
-    return {};
+    return answer_container(exchange, caller, std::move(operation.request));
   }
   const RawBody raw{exchange->request.header("content-type"), exchange->request.body};
   TS_TRY_STATUS(read_body(raw, *exchange->kind, operation.request, &exchange->warnings));
@@ -292,26 +293,31 @@ base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const C
   return {};
 }
 
-// There is a pod to speak of or there is not; in no case does a container run.
-void Front::Impl::answer_container(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
-                                   kube::Request asked) {
+// A pod may have a log; a process to talk to it never has.
+base::Status Front::Impl::answer_container(const std::shared_ptr<Exchange>& exchange,
+                                           const Caller& caller, kube::Request asked) {
+  LogQuery query;
+  const bool log = asked.subresource == "log";
+  if (log) {
+    TS_TRY(query, read_log_query(asked, api.clock().now()));
+  }
   kube::Request pod = asked;
   pod.verb = kube::Verb::kGet;
   pod.subresource.clear();
   pod.query.clear();
-  api.call(caller, std::move(pod), [exchange, asked = std::move(asked)](ApiReply reply) {
-    exchange->seat.reset();
-    if (!reply.result) return send_error(*exchange, reply.result.error());
-    const json::Value& found = *reply.result;
-    const base::Error error = no_container_error(found, asked);
-    // The log of what has not begun is empty.
-    const bool waits =
-        asked.subresource == "log" && found.get("spec", "nodeName").as_string().empty();
-    if (waits && !error.message.starts_with("container ")) {
-      return send_text(*exchange, 204, {}, {});
-    }
-    send_error(*exchange, error);
-  });
+  api.call(caller, std::move(pod),
+           [self = shared_from_this(), exchange, log, asked = std::move(asked),
+            query = std::move(query)](ApiReply reply) {
+             if (log && reply.result) {
+               const std::string node = reply.result->get("spec", "nodeName").str();
+               const bool known = !self->api.access().find("", "nodes", "", node).is_null();
+               return answer_log(exchange, query, *reply.result, known, self->options.logs);
+             }
+             exchange->seat.reset();
+             send_error(*exchange, reply.result ? no_process_error(*reply.result, asked)
+                                                : reply.result.error());
+           });
+  return {};
 }
 
 // A watch that names no end gets one between 30 and 60 minutes, so that clients do not all come back at once.

@@ -18,6 +18,7 @@
 namespace tessera::apiserver {
 
 class AuditLog;
+class ContainerLogs;
 class FlowControl;
 
 struct FrontOptions {
@@ -27,6 +28,7 @@ struct FrontOptions {
   // Both may be null and must outlive the Front, the log also the Api.
   AuditLog* audit = nullptr;
   FlowControl* flow = nullptr;  // for all but system:masters, leases and what needs no resource
+  ContainerLogs* logs = nullptr;  // null: pods have none. Must outlive the Front
   // Draws audit ids and the length of watches that ask for none.
   base::Random random{1};
 };
@@ -41,6 +43,9 @@ class Front {
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+// For http::ServerOptions: a body past its limit is refused with a Status, all else in plain text, as Kubernetes does.
+http::Response refusal(int status, std::string_view why);
 
 // The CA, server certificate and admin identity of a data folder, made at first start (mode 0600),
 // renewed when near their end; and the kubeconfig text for the admin.

@@ -63,6 +63,9 @@ std::optional<Encoding> encoding_of(const Clause& clause, const Offers& offers) 
     return Encoding::kJson;
   }
   if (offers.yaml && clause.type == "application/yaml") return Encoding::kYaml;
+  if (offers.text && (clause.type == "text/plain" || clause.type == "text/*")) {
+    return Encoding::kJson;
+  }
   return std::nullopt;
 }
 
@@ -87,17 +90,26 @@ base::Result<Accepted> negotiate(std::string_view accept, const Offers& offers) 
   if (trim(accept).empty()) return Accepted{};
   std::optional<Accepted> best;
   double best_q = 0;
+  bool known = false;  // some clause asks for a type that is made, if in a form that is not
   for (size_t i = 0; i < kClausesMax && !accept.empty(); ++i) {
     const Clause clause = parse_clause(take(accept, ','));
     const auto encoding = encoding_of(clause, offers);
+    known = known || encoding;
     const auto form = form_of(clause, offers);
     if (!encoding || !form || clause.q <= best_q) continue;
     best_q = clause.q;
     best = {*encoding, *form, *form == Form::kObject ? std::string() : clause.version};
   }
   if (best) return *best;
-  return base::error(base::Code::kNotAcceptable, "only the following media types are accepted: {}",
-                     offers.yaml ? "application/json, application/yaml" : "application/json");
+  const std::string_view made =
+      offers.yaml ? "application/json, application/yaml" : "application/json";
+  if (known) {
+    return base::error(base::Code::kNotAcceptable,
+                       "only the following media types are accepted: {}", made);
+  }
+  return base::error(base::Code::kNotAcceptable,
+                     "406: Not Acceptable\n\nAvailable representations: {}{}",
+                     offers.text ? "text/plain, " : "", made);
 }
 
 }  // namespace tessera::apiserver

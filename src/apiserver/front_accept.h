@@ -4,7 +4,7 @@
 //          encoding (JSON, YAML) and a form (as=Table, as=PartialObjectMetadata,
 //          as=APIGroupDiscoveryList); protobuf is made of the OpenAPI v2 document alone, and
 //          clients that prefer it for objects name JSON after it.
-// Errors:  kNotAcceptable listing what is made.
+// Errors:  kNotAcceptable listing what is made: in one wording where no type fits, in another where no form does.
 // Threads: pure.
 // Source:  RFC 9110 section 12.5.1; k8s.io/apiserver/pkg/endpoints/handlers/negotiation.
 #pragma once
@@ -37,6 +37,7 @@ struct Offers {
   bool forms = true;       // tables and partial metadata
   bool discovery = false;  // the aggregated form
   bool openapi_protobuf = false;
+  bool text = false;  // plain text, with errors in JSON: logs
 };
 
 base::Result<Accepted> negotiate(std::string_view accept, const Offers& offers);

@@ -31,7 +31,7 @@ Value root_paths(const Kinds& kinds) {
     }
   }
   for (const char* path :
-       {"/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}) {
+       {"/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}) {
     paths.push_back(path);
   }
   return Value::object({{"paths", std::move(paths)}});
@@ -60,17 +60,6 @@ bool is_issuer_path(Segments segments) {
   }
   return segments.size() == 3 && segments[0] == "openid" && segments[1] == "v1" &&
          segments[2] == "jwks";
-}
-
-bool is_health_path(Segments segments) {
-  return !segments.empty() && segments.size() <= 2 &&
-         (segments[0] == "healthz" || segments[0] == "livez" || segments[0] == "readyz");
-}
-
-std::string health_text(Segments segments, bool verbose) {
-  if (segments.size() == 2) return segments[1] == "ping" ? "ok" : "";
-  if (!verbose) return "ok";
-  return "[+]ping ok\n" + segments[0] + " check passed\n";
 }
 
 Value Pages::openapi_index() {

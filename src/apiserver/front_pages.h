@@ -45,8 +45,4 @@ bool is_page_path(std::span<const std::string> segments);
 // The one page that is also made as protobuf.
 bool is_openapi_v2_path(std::span<const std::string> segments);
 
-// /healthz, /livez, /readyz and one check of them, as text; empty for an unknown check.
-bool is_health_path(std::span<const std::string> segments);
-std::string health_text(std::span<const std::string> segments, bool verbose);
-
 }  // namespace tessera::apiserver

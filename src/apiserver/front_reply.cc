@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "apiserver/columns.h"
+#include "apiserver/front.h"
 #include "apiserver/routes.h"
+#include "apiserver/routes_body.h"
 #include "json/yaml.h"
 
 namespace tessera::apiserver {
@@ -126,6 +128,15 @@ void send_text(const Exchange& exchange, int status, std::string body, std::stri
 
 void send_page_not_found(const Exchange& exchange) {
   send_text(exchange, 404, "404 page not found\n", "text/plain; charset=utf-8");
+}
+
+http::Response refusal(int status, std::string_view why) {
+  if (status != 413) return http::plain_refusal(status, why);
+  http::Response response;
+  response.status = status;
+  response.headers = {{"Cache-Control", "no-cache, private"}};
+  response.body = status_body(too_large_body()).dump() + "\n";
+  return response;
 }
 
 void send_error(const Exchange& exchange, const base::Error& error) {

@@ -12,6 +12,7 @@
 #include "apiserver/api.h"
 #include "apiserver/audit.h"
 #include "apiserver/front_accept.h"
+#include "apiserver/metrics.h"
 #include "apiserver/status_body.h"
 #include "apiserver/table.h"
 #include "http/server.h"
@@ -31,6 +32,7 @@ struct Exchange {
   StatusSubject subject;
   std::vector<std::string> warnings;
   std::shared_ptr<AuditRecord> audit;  // null: nobody listens
+  std::shared_ptr<RequestMetrics::Meter> meter;
   std::shared_ptr<void> seat;          // of flow control, given back with the answer
 };
 

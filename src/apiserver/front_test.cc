@@ -189,8 +189,10 @@ TEST_F(FrontTest, RefusalsAreStatusObjectsInKubernetesWords) {
   }
   const Value details = send("GET", "/api/v1/namespaces/work/configmaps/x")->json()["details"];
   EXPECT_EQ(details.dump(), R"({"kind":"configmaps","name":"x"})");
-  for (const std::string_view target : {"/a/../b", "/api/v1/%zz", "//"}) {
-    EXPECT_EQ(send("GET", target)->answer.status, 400) << target;
+  for (const std::string_view target : {"/api/v1/%zz", "/%00", "nopath"}) {
+    const auto got = send("GET", target);
+    EXPECT_EQ(got->answer.status, 400) << target;
+    EXPECT_EQ(got->answer.body.substr(0, 17), "400 Bad Request: ");
   }
 }
 
@@ -366,7 +368,19 @@ TEST_F(FrontTest, HealthAndVersionNeedNoOne) {
     EXPECT_EQ(got->answer.body, "ok") << path;
   }
   EXPECT_EQ(send("GET", "/livez?verbose", "", {.token = ""})->answer.body,
-            "[+]ping ok\nlivez check passed\n");
+            "[+]ping ok\n[+]store ok\nlivez check passed\n");
+  EXPECT_EQ(send("GET", "/readyz?verbose&exclude=store&exclude=etcd")->answer.body,
+            "[+]ping ok\n[+]store excluded: ok\n[+]shutdown ok\nwarn: some health checks cannot be "
+            "excluded: no matches for \"etcd\"\nreadyz check passed\n");
+  EXPECT_EQ(send("GET", "/readyz/store")->answer.body, "ok");
+  EXPECT_EQ(send("GET", "/readyz/etcd")->answer.status, 404);
+  api_->close();
+  EXPECT_EQ(send("GET", "/healthz")->answer.status, 500);
+  EXPECT_EQ(send("GET", "/readyz")->answer.body,
+            "[+]ping ok\n[-]store failed: reason withheld\n[-]shutdown failed: reason withheld\n"
+            "readyz check failed\n");
+  EXPECT_EQ(send("GET", "/livez/store")->answer.body,
+            "internal server error: the server is shutting down\n");
   EXPECT_EQ(send("GET", "/version", "", {.token = ""})->json()["gitVersion"].as_string(),
             "v1.36.3+tessera");
 }

@@ -1,7 +1,11 @@
 #include "apiserver/routes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
+
+#include "apiserver/api_errors.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -18,17 +22,30 @@ tl::unexpected<base::Error> not_allowed() {
                      "the server does not allow this method on the requested resource");
 }
 
-// An object's name stands in a path and in store keys: k8s.io/apimachinery/pkg/api/validation/path.
-base::Status check_name(std::string_view what, std::string_view name) {
-  if (name.find_first_of("/%") != std::string_view::npos || name == "." || name == "..") {
-    return base::error(Code::kBadRequest,
-                       "{} \"{}\" may not contain '/' or '%' and may not be '.' or '..'", what,
-                       name);
+// What a segment may not be: k8s.io/apimachinery/pkg/api/validation/path.
+std::string segment_fault(std::string_view segment) {
+  if (segment == "." || segment == "..") return fmt::format("may not be '{}'", segment);
+  return segment.find('%') == std::string_view::npos ? std::string() : "may not contain '%'";
+}
+
+base::Status check_name(std::string_view name) {
+  const std::string fault = segment_fault(name);
+  if (fault.empty()) return {};
+  return base::error(Code::kBadRequest, "Name parameter invalid: \"{}\": {}", name, fault);
+}
+
+// Kubernetes finds out only where it makes a key of the namespace, and says so.
+base::Status check_namespace(const ResourcePath& path, std::string_view method) {
+  if (path.ns != "." && path.ns != "..") return {};
+  if (method == "POST" && path.name.empty()) {
+    const std::string why =
+        fmt::format("invalid resource name \"{}\": [{}]", path.ns, segment_fault(path.ns));
+    return base::error(
+        base::Error{Code::kInternal, "Internal error occurred: " + why, {{"", why, ""}}});
   }
-  if (name.size() > 253) {
-    return base::error(Code::kBadRequest, "{} of {} bytes is longer than 253", what, name.size());
-  }
-  return {};
+  const std::string end = path.name.empty() ? std::string() : "/" + path.name;
+  return base::error(
+      plain_error(fmt::format("invalid key: \"/{}/{}{}\"", path.kind->plural, path.ns, end)));
 }
 
 // /namespaces/{name}/status is the Namespace itself, /namespaces/{ns}/pods is something in it.
@@ -243,6 +260,7 @@ base::Result<ResourcePath> find_resource(const Kinds& kinds,
   if (rest.empty() || rest.size() > 3) return not_found();
   path.kind = kinds.find({parts.group, parts.version, rest[0]});
   if (path.kind == nullptr) return not_found();
+  if (std::ranges::find(rest.subspan(1), "") != rest.end()) return not_found();
   if (rest.size() > 1) path.name = rest[1];
   if (rest.size() > 2) path.subresource = rest[2];
   if (!path.kind->namespaced && !path.ns.empty()) return not_found();
@@ -254,8 +272,7 @@ base::Result<ResourcePath> find_resource(const Kinds& kinds,
       return not_found();
     }
   }
-  TS_TRY_STATUS(check_name("namespace", path.ns));
-  TS_TRY_STATUS(check_name("name", path.name));
+  TS_TRY_STATUS(check_name(path.name));
   return path;
 }
 
@@ -267,6 +284,7 @@ base::Result<Operation> plan_operation(const ResourcePath& path, std::string_vie
   operation.request.name = path.name;
   operation.request.subresource = path.subresource;
   operation.request.query = query;
+  TS_TRY_STATUS(check_namespace(path, method));
   const bool creates = method == "POST" && path.name.empty() && !path.watch_prefix;
   if (path.kind->virtual_create && !creates) return not_allowed();
   if (path.watch_prefix) return plan_old_watch(path, method, std::move(operation));

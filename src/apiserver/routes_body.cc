@@ -220,10 +220,14 @@ base::Status read_delete_options(const RawBody& raw, kube::Request& request) {
 
 }  // namespace
 
+base::Error too_large_body() {
+  return {Code::kTooLarge, fmt::format("Request entity too large: limit is {}", kBodyBytesMax), {}};
+}
+
 base::Status read_body(const RawBody& raw, const Kind& kind, kube::Request& request,
                        std::vector<std::string>* warnings) {
   if (raw.bytes.size() > kBodyBytesMax) {
-    return base::error(Code::kTooLarge, "Request entity too large: limit is {}", kBodyBytesMax);
+    return base::error(too_large_body());
   }
   const std::string_view mode = request.option("fieldValidation");
   if (!mode.empty() && mode != "Strict" && mode != "Warn" && mode != "Ignore") {

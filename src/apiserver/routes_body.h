@@ -18,6 +18,7 @@
 namespace tessera::apiserver {
 
 constexpr size_t kBodyBytesMax = size_t{3} << 20;
+base::Error too_large_body();
 
 struct RawBody {
   std::string_view content_type;

@@ -28,6 +28,7 @@ bool names_subject(Code code) {
 bool always_detailed(const base::Error& error) {
   const Code code = error.code;
   if (code == Code::kUnsupportedMediaType) return error.message.starts_with("415: ");
+  if (code == Code::kNotAcceptable) return error.message.starts_with("406: ");
   return code == Code::kNotFound || code == Code::kForbidden || code == Code::kMethodNotAllowed ||
          code == Code::kInvalid;
 }

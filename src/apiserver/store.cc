@@ -252,6 +252,7 @@ void Store::write_pending() {
   }
   if (!rows.empty()) out.status = log_->write(rows, revision);
   const std::lock_guard lock(mutex_);
+  if (!rows.empty()) last_write_ = out.status;
   if (!out.status) {
     base::log_error("store write failed changes={} error={}", rows.size(),
                     out.status.error().message);
@@ -320,6 +321,18 @@ void Store::close() {
   flush_now();
   const std::lock_guard one_batch(write_mutex_);
   log_.reset();
+}
+
+base::Status Store::healthy() const {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return base::error(base::Code::kUnavailable, "the server is shutting down");
+  return last_write_;
+}
+
+size_t Store::count(const Kind* kind) const {
+  const std::lock_guard lock(mutex_);
+  const Table* found = find_table(kind);
+  return found == nullptr ? 0 : found->objects.size();
 }
 
 uint64_t Store::revision() const {

@@ -125,6 +125,9 @@ class Store : public std::enable_shared_from_this<Store> {
   // The newest durable revision, and the oldest one that can still be asked for.
   uint64_t revision() const;
   uint64_t oldest() const;
+  // What became of the last batch; kUnavailable once it is closed.
+  base::Status healthy() const;
+  size_t count(const Kind* kind) const;
   // Up to where the observer has seen the changes. On the executor only.
   uint64_t observed() const { return observed_; }
 
@@ -189,6 +192,7 @@ class Store : public std::enable_shared_from_this<Store> {
   int64_t next_row_ = 1;
   bool flush_posted_ = false;
   bool closed_ = false;
+  base::Status last_write_;
   uint64_t observed_ = 0;  // on the executor
 };
 

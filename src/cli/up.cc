@@ -63,8 +63,9 @@ class Stack {
     api.token_key_pem = pki.token_key_pem;
     TS_TRY_STATUS(base::make_dirs(api.data_dir, 0700));
     TS_TRY(api_, apiserver::Api::open(std::move(api)));
+    make_components(policy, std::move(fleet));
     TS_TRY_STATUS(serve(pki));
-    start_components(policy, std::move(fleet));
+    start_components();
     return write_kubeconfig(pki);
   }
 
@@ -102,12 +103,14 @@ class Stack {
     front.random = random_.fork();
     front.audit = audit_.get();
     front.flow = flow_.get();
+    front.logs = kubelets_.get();
     front_ = std::make_unique<apiserver::Front>(*api_, std::move(front));
     http::ServerOptions http;
     http.port = static_cast<uint16_t>(options_.port);
     http.certificate_pem = pki.server_certificate_pem;
     http.private_key_pem = pki.server_key_pem;
     http.client_ca_pem = pki.ca_certificate_pem;
+    http.refusal = apiserver::refusal;
     server_ = std::make_unique<http::Server>(
         http, [this](http::Request request, std::shared_ptr<http::Responder> responder) {
           front_->handle(std::move(request), std::move(responder));
@@ -115,7 +118,7 @@ class Stack {
     return server_->start();
   }
 
-  void start_components(scheduler::core::Policy policy, sim::Fleet fleet) {
+  void make_components(scheduler::core::Policy policy, sim::Fleet fleet) {
     auto client = [&](base::Executor& executor, std::string_view name) {
       clients_.push_back(std::make_unique<apiserver::LocalClient>(*api_, executor,
                                                                   apiserver::system_caller(name)));
@@ -124,7 +127,6 @@ class Stack {
     controllers_ = std::make_unique<apiserver::Controllers>(
         *client(controller_loop_, "kube-controller-manager"), controller_loop_, clock_,
         random_.fork(), apiserver::Controllers::Options{});
-    controllers_->start();
     if (fleet.nodes.empty()) return;
     scheduler::Scheduler::Options scheduling;
     scheduling.names = {"tessera", "default-scheduler"};
@@ -134,8 +136,12 @@ class Stack {
     kubelets_ =
         std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_, clock_,
                                         random_.fork(), std::move(fleet), sim::Kubelets::Options{});
-    scheduler_->start();
-    kubelets_->start();
+  }
+
+  void start_components() {
+    controllers_->start();
+    if (scheduler_) scheduler_->start();
+    if (kubelets_) kubelets_->start();
   }
 
   base::Status write_kubeconfig(const apiserver::Pki& pki) {

@@ -1,9 +1,14 @@
 #include "http/connection.h"
 
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "http/response_head.h"
 
 namespace tessera::http {
@@ -17,6 +22,20 @@ constexpr base::Duration kHandshakeTimeout = base::seconds(10);
 constexpr base::Duration kLingerTimeout = base::seconds(2);
 constexpr base::Duration kNever{INT64_MAX};
 
+std::string peer_address_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char text[INET6_ADDRSTRLEN] = "";
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (::getpeername(fd, any, &size) != 0) return {};
+  if (address.ss_family == AF_INET) {
+    ::inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(any)->sin_addr, text, sizeof text);
+  } else if (address.ss_family == AF_INET6) {
+    ::inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6*>(any)->sin6_addr, text, sizeof text);
+  }
+  return text;
+}
+
 }  // namespace
 
 const std::string& Lane::date_now() {
@@ -26,6 +45,13 @@ const std::string& Lane::date_now() {
     date_second = second;
   }
   return date;
+}
+
+Response plain_refusal(int status, std::string_view why) {
+  return {status,
+          {},
+          fmt::format("{} {}: {}", status, reason_phrase(status), why),
+          "text/plain; charset=utf-8"};
 }
 
 void Lane::check_deadlines() {
@@ -43,8 +69,9 @@ Connection::Connection(std::shared_ptr<ServerShared> shared, std::shared_ptr<Lan
     : shared_(std::move(shared)), lane_(std::move(lane)), deadline_(kNever) {}
 
 void Connection::open(std::shared_ptr<ServerShared> shared, std::shared_ptr<Lane> lane, int fd) {
+  const std::shared_ptr<SSL_CTX> tls = shared->tls();
   std::unique_ptr<Transport> transport =
-      shared->tls ? make_tls_transport(fd, shared->tls.get()) : make_plain_transport(fd);
+      tls ? make_tls_transport(fd, tls.get()) : make_plain_transport(fd);
   if (!transport) ::close(fd);
   if (!transport || lane->stopping) {
     --shared->connections;
@@ -52,6 +79,7 @@ void Connection::open(std::shared_ptr<ServerShared> shared, std::shared_ptr<Lane
   }
   const auto connection = std::make_shared<Connection>(shared, lane);
   connection->fd_ = fd;
+  connection->peer_address_ = peer_address_of(fd);
   connection->transport_ = std::move(transport);
   lane->connections.insert(connection);
   if (!lane->loop.add(fd, connection, true, false)) {
@@ -109,7 +137,7 @@ bool Connection::shake_hands() {
   write_wants_read_ = false;
   read_wants_write_ = result.kind == Kind::kWantWrite;
   if (result.kind == Kind::kOk) {
-    peer_ = transport_->peer();
+    identify_peer();
     state_ = State::kReading;
     arm(shared_->options.idle_timeout);
     return true;
@@ -117,9 +145,19 @@ bool Connection::shake_hands() {
   if (result.kind == Kind::kEof) {
     close();
   } else if (result.kind == Kind::kFailed) {
+    base::log_debug("tls handshake failed peer={} reason={}", peer_address_, transport_->fault());
     linger();  // the alert must arrive before the reset that unread bytes would cause
   }
   return false;
+}
+
+void Connection::identify_peer() {
+  peer_ = transport_->peer();
+  if (peer_.refused.empty()) return;
+  base::log_warn("client certificate refused peer={} subject=\"{}\" reason=\"{}\"", peer_address_,
+                 peer_.common_name, peer_.refused);
+  peer_.common_name.clear();
+  peer_.organizations.clear();
 }
 
 void Connection::flush() {
@@ -231,6 +269,11 @@ void Connection::dispatch() {
   Request request = reader_->take();
   framing_ = {!reader_->is_http_1_0(), request.method == "HEAD"};
   reader_.reset();
+  // A certificate may end while its connection lives.
+  if (!peer_.common_name.empty() && peer_.ends && *peer_.ends < base::SystemClock().now()) {
+    identify_peer();
+  }
+  request.peer_address = peer_address_;
   request.peer_common_name = peer_.common_name;
   request.peer_organizations = peer_.organizations;
   state_ = State::kAnswering;
@@ -248,7 +291,8 @@ void Connection::refuse(int status, std::string_view text) {
   keep_alive_ = false;
   framing_ = {};
   state_ = State::kAnswering;
-  Response response{status, {}, std::string(text) + "\n", "text/plain; charset=utf-8"};
+  Response response = shared_->options.refusal ? shared_->options.refusal(status, text)
+                                               : plain_refusal(status, text);
   push_head(response, false);
   out_.push(std::move(response.body));
   answer_complete_ = true;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -31,7 +32,13 @@ class Connection;
 struct ServerShared {
   ServerOptions options;
   Handler handler;
-  SslContextPtr tls;  // null: plain
+  // Null: plain. Connections that began with an older one keep it.
+  std::shared_ptr<SSL_CTX> tls() const {
+    const std::lock_guard lock(tls_mutex);
+    return tls_now;
+  }
+  mutable std::mutex tls_mutex;
+  std::shared_ptr<SSL_CTX> tls_now;
   std::atomic<size_t> connections = 0;
 };
 
@@ -66,6 +73,7 @@ class Connection : public EventLoop::Source, public std::enable_shared_from_this
   void advance();
   bool turn();
   bool shake_hands();
+  void identify_peer();
   void flush();
   bool may_read() const;
   bool read_once();
@@ -90,6 +98,7 @@ class Connection : public EventLoop::Source, public std::enable_shared_from_this
   int fd_ = -1;
   std::unique_ptr<Transport> transport_;
   PeerName peer_;
+  std::string peer_address_;
   State state_ = State::kHandshake;
   std::string in_;  // read, not yet taken by the reader
   std::unique_ptr<RequestReader> reader_;

@@ -37,6 +37,20 @@ Visit visit(SSL_CTX* context, uint16_t port, SSL_SESSION* session) {
   return out;
 }
 
+TEST(ServerTls, OnlyVersion12AndNewerAreSpoken) {
+  Server server(testing::tls_server(), testing::echo);
+  ASSERT_TRUE(server.start());
+  for (const auto& [version, spoken] :
+       {std::pair(TLS1_VERSION, false), std::pair(TLS1_1_VERSION, false),
+        std::pair(TLS1_2_VERSION, true), std::pair(TLS1_3_VERSION, true)}) {
+    const SslContextPtr context(SSL_CTX_new(TLS_client_method()));
+    SSL_CTX_set_security_level(context.get(), 0);
+    SSL_CTX_set_min_proto_version(context.get(), version);
+    SSL_CTX_set_max_proto_version(context.get(), version);
+    EXPECT_EQ(!visit(context.get(), server.port(), nullptr).answer.empty(), spoken) << version;
+  }
+}
+
 TEST(ServerResumption, AResumedSessionStillKnowsWhoTheClientIs) {
   Server server(testing::tls_server(), testing::echo);
   ASSERT_TRUE(server.start());

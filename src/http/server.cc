@@ -184,7 +184,8 @@ base::Status Server::Impl::start() {
   const ServerOptions& options = shared->options;
   if (!lanes.empty()) return base::error(Code::kInternal, "the server was started before");
   if (!options.certificate_pem.empty()) {
-    TS_TRY(shared->tls, make_server_context(options));
+    TS_TRY(SslContextPtr context, make_server_context(options));
+    shared->tls_now = std::move(context);
   }
   TS_TRY(listener_fd, listen_on(options));
   port = port_of(listener_fd);
@@ -237,6 +238,17 @@ base::Status Server::start() {
 
 uint16_t Server::port() const {
   return impl_->port;
+}
+
+base::Status Server::use_certificate(const std::string& certificate_pem,
+                                     const std::string& private_key_pem) {
+  ServerOptions options = impl_->shared->options;
+  options.certificate_pem = certificate_pem;
+  options.private_key_pem = private_key_pem;
+  TS_TRY(SslContextPtr context, make_server_context(options));
+  const std::lock_guard lock(impl_->shared->tls_mutex);
+  impl_->shared->tls_now = std::move(context);
+  return {};
 }
 
 void Server::stop() {

@@ -8,6 +8,8 @@
 // Units:   sizes in bytes.
 // Errors:  start() answers kUnavailable "address already in use" with the port; malformed, too
 //          large (413), too slow (408) requests are answered and dropped by the server itself. A
+//          client certificate that is expired, not yet valid, of another CA or not for clients
+//          makes its peer nobody, and is logged with the reason. A
 //          stream whose peer reads too slowly (more than stream_backlog_max unsent) is cut.
 // Threads: runs its own I/O threads (threads option); the handler is called on them and must not
 //          block.
@@ -36,6 +38,7 @@ struct Request {
   // From a verified client certificate: CN, and each O. Empty without one.
   std::string peer_common_name;
   std::vector<std::string> peer_organizations;
+  std::string peer_address;  // "127.0.0.1"
 
   std::string_view header(std::string_view lower_case_name) const;
 };
@@ -78,7 +81,12 @@ struct ServerOptions {
   base::Duration request_timeout =
       base::seconds(60);  // to receive one request once its first byte came
   base::Duration idle_timeout = base::seconds(300);
+  // How a request that the server itself refuses is answered; without it in plain text: "400 Bad Request: <why>".
+  std::function<Response(int status, std::string_view why)> refusal{};
 };
+
+// "400 Bad Request: <why>" as plain text.
+Response plain_refusal(int status, std::string_view why);
 
 class Server {
  public:
@@ -86,6 +94,9 @@ class Server {
   ~Server();
   base::Status start();
   uint16_t port() const;
+  // For connections that begin from now on. Errors: kBadRequest, and the old one stays.
+  base::Status use_certificate(const std::string& certificate_pem,
+                               const std::string& private_key_pem);
   // Stops listening, closes all connections, joins its threads.
   void stop();
 

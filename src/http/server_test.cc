@@ -40,17 +40,75 @@ TEST(Server, AClientWithoutCertificateIsServedAsNobody) {
   EXPECT_EQ(get(client, "/").value().body, "GET /|||");
 }
 
-TEST(Server, ACertificateFromAnotherCaIsRefused) {
+KeyPair client_pair(int64_t from_s, int64_t to_s, bool server = false,
+                    const KeyPair* ca = nullptr) {
+  const base::Time now = base::SystemClock().now();
+  return issue(ca == nullptr ? testing::certificates().ca : *ca, {"admin",
+                                                                  {"system:masters"},
+                                                                  {},
+                                                                  {},
+                                                                  server,
+                                                                  now + base::seconds(from_s),
+                                                                  now + base::seconds(to_s)})
+      .value();
+}
+
+TEST(Server, ACertificateThatIsNotGoodMakesItsPeerNobody) {
   Server server(testing::tls_server(), echo);
   ASSERT_TRUE(server.start());
   base::LoopThread loop("test");
+  const auto& all = testing::certificates();
+  const std::pair<const char*, KeyPair> bad[] = {
+      {"of another CA", all.stranger},
+      {"expired", client_pair(-7200, -3600)},
+      {"not yet valid", client_pair(3600, 7200)},
+      {"of a server", client_pair(-60, 3600, true)},
+      {"under a certificate that is no CA", client_pair(-60, 3600, false, &all.client)},
+  };
+  for (const auto& [what, pair] : bad) {
+    ClientOptions options = testing::tls_client(server.port());
+    options.certificate_pem = pair.certificate_pem;
+    options.private_key_pem = pair.private_key_pem;
+    Client client(options, loop);
+    const auto answer = testing::get(client, "/");
+    ASSERT_TRUE(answer) << what << ": " << answer.error().message;
+    EXPECT_EQ(answer->body, "GET /|||") << what;
+  }
   ClientOptions options = testing::tls_client(server.port());
-  options.certificate_pem = testing::certificates().stranger.certificate_pem;
-  options.private_key_pem = testing::certificates().stranger.private_key_pem;
-  Client client(options, loop);
-  const auto answer = get(client, "/");
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, base::Code::kUnauthorized) << answer.error().message;
+  options.certificate_pem = client_pair(-60, 3600).certificate_pem;
+  Client mixed(options, loop);
+  EXPECT_FALSE(testing::get(mixed, "/")) << "the key of another certificate";
+}
+
+TEST(Server, PlainHttpToATlsPortIsToldSo) {
+  Server server(testing::tls_server(), echo);
+  ASSERT_TRUE(server.start());
+  RawSocket socket(server.port());
+  socket.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(socket.read_all().substr(0, 24), "HTTP/1.0 400 Bad Request");
+}
+
+TEST(Server, ANewCertificateIsShownToNewConnections) {
+  const auto& all = testing::certificates();
+  Server server(testing::tls_server(), echo);
+  ASSERT_TRUE(server.start());
+  base::LoopThread loop("test");
+  Client before(testing::tls_client(server.port()), loop);
+  EXPECT_TRUE(testing::get(before, "/"));
+  const base::Time now = base::SystemClock().now();
+  const KeyPair other =
+      issue(all.other_ca,
+            {"server", {}, {"localhost"}, {"127.0.0.1"}, true, now, now + base::seconds(3600)})
+          .value();
+  EXPECT_FALSE(server.use_certificate(other.certificate_pem, all.server.private_key_pem));
+  EXPECT_TRUE(server.use_certificate(other.certificate_pem, other.private_key_pem));
+  EXPECT_TRUE(testing::get(before, "/")) << "its connection goes on";
+  Client strict(testing::tls_client(server.port()), loop);
+  EXPECT_FALSE(testing::get(strict, "/"));
+  ClientOptions options = testing::tls_client(server.port());
+  options.ca_pem = all.other_ca.certificate_pem;
+  Client after(options, loop);
+  EXPECT_TRUE(testing::get(after, "/"));
 }
 
 TEST(Server, APortInUseIsNamedWithTheMend) {

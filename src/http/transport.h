@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,12 @@ struct IoResult {
   size_t bytes = 0;
 };
 
-// Who a verified client certificate says the peer is.
+// Who a client certificate says the peer is.
 struct PeerName {
   std::string common_name;
   std::vector<std::string> organizations;
+  std::optional<base::Time> ends;
+  std::string refused;  // why that must not be believed
 };
 
 class Transport {
@@ -40,6 +43,8 @@ class Transport {
   // answer.
   virtual IoResult discard(char* scratch, size_t size) = 0;
   virtual PeerName peer() const = 0;
+  // Why the handshake failed.
+  virtual std::string fault() const { return {}; }
 };
 
 // Both take over the descriptor, which must be non-blocking.

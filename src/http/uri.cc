@@ -44,19 +44,16 @@ Result<std::string> decode(std::string_view text, bool plus_is_space) {
   return out;
 }
 
-base::Status parse_path(std::string_view path, std::vector<std::string>& segments) {
-  path.remove_prefix(1);
-  while (!path.empty()) {
-    const size_t slash = std::min(path.find('/'), path.size());
-    TS_TRY(std::string segment, decode(path.substr(0, slash), false));
-    if (segment.empty() || segment == "." || segment == "..") {
-      return base::error(Code::kBadRequest,
-                         "the request path has a segment \"{}\": write it plainly", segment);
-    }
-    segments.push_back(std::move(segment));
-    path.remove_prefix(std::min(slash + 1, path.size()));
+// Decoded first, then split: "%2F" parts segments as "/" does. Nothing is folded: "", "." and ".." stay what they are.
+Result<std::vector<std::string>> parse_path(std::string_view path) {
+  TS_TRY(const std::string decoded, decode(path.substr(1), false));
+  std::vector<std::string> segments;
+  for (std::string_view rest = decoded; !rest.empty();) {
+    const size_t slash = std::min(rest.find('/'), rest.size());
+    segments.emplace_back(rest.substr(0, slash));
+    rest.remove_prefix(std::min(slash + 1, rest.size()));
   }
-  return {};
+  return segments;
 }
 
 base::Status parse_query(std::string_view query,
@@ -90,7 +87,7 @@ Result<Target> parse_target(std::string_view target) {
   }
   Target out;
   const size_t mark = std::min(target.find('?'), target.size());
-  TS_TRY_STATUS(parse_path(target.substr(0, mark), out.segments));
+  TS_TRY(out.segments, parse_path(target.substr(0, mark)));
   if (mark < target.size()) TS_TRY_STATUS(parse_query(target.substr(mark + 1), out.query));
   return out;
 }

@@ -11,11 +11,12 @@
 namespace tessera::http {
 
 struct Target {
-  std::vector<std::string> segments;                       // decoded, "/api/v1/" -> {"api", "v1"}
+  // Decoded, "/api/v1/" -> {"api", "v1"}; as the client wrote them, so "//a/.." -> {"", "a", ".."}.
+  std::vector<std::string> segments;
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
 };
 
-// Errors: kBadRequest for a bad escape, an empty or a ".." segment.
+// Errors: kBadRequest for a bad escape or a byte that no target may hold.
 base::Result<Target> parse_target(std::string_view target);
 std::string percent_encode(std::string_view text);
 std::string make_query(const std::vector<std::pair<std::string, std::string>>& query);

@@ -13,7 +13,8 @@ TEST(Uri, PathsAreSplitAndDecoded) {
   EXPECT_THAT(parse_target("/api/v1/").value().segments, ElementsAre("api", "v1"));
   EXPECT_THAT(parse_target("/").value().segments, ElementsAre());
   EXPECT_THAT(parse_target("/a%2Fb/c+d/%c3%a9").value().segments,
-              ElementsAre("a/b", "c+d", "\xc3\xa9"));
+              ElementsAre("a", "b", "c+d", "\xc3\xa9"));
+  EXPECT_THAT(parse_target("//a/./%2e%2e//").value().segments, ElementsAre("", "a", ".", "..", ""));
 }
 
 TEST(Uri, QueriesKeepOrderAndRepeats) {
@@ -26,10 +27,8 @@ TEST(Uri, QueriesKeepOrderAndRepeats) {
 }
 
 TEST(Uri, BadTargetsAreRefused) {
-  for (const char* text :
-       {"",     "api",  "*",         "http://host/", "/a//b",  "//",    "/a/../b",
-        "/..",  "/.",   "/%2e%2E/x", "/%",           "/%2",    "/%zz",  "/a?b=%g0",
-        "/a b", "/a#b", "/%00",      "/a?b=%00",     "/a\x01", "/a\x7f"}) {
+  for (const char* text : {"", "api", "*", "http://host/", "/%", "/%2", "/%zz", "/a?b=%g0", "/a b",
+                           "/a#b", "/%00", "/a?b=%00", "/a\x01", "/a\x7f"}) {
     const auto result = parse_target(text);
     ASSERT_FALSE(result) << text;
     EXPECT_EQ(result.error().code, base::Code::kBadRequest) << text;
@@ -38,7 +37,9 @@ TEST(Uri, BadTargetsAreRefused) {
 
 TEST(Uri, EncodedTextComesBack) {
   std::string all;
-  for (int i = 1; i < 256; ++i) all += static_cast<char>(i);
+  for (int i = 1; i < 256; ++i) {
+    if (i != '/') all += static_cast<char>(i);
+  }
   EXPECT_THAT(parse_target("/" + percent_encode(all)).value().segments, ElementsAre(all));
   EXPECT_THAT(parse_target("/?" + make_query({{all, "a b+c"}, {"k", ""}})).value().query,
               ElementsAre(Pair(all, "a b+c"), Pair("k", "")));

@@ -6,10 +6,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "apiserver/api_errors.h"
 #include "base/log.h"
 #include "kube/informer.h"
 #include "kube/pod.h"
 #include "kube/pod_resources.h"
+#include "sim/kubelet_logs.h"
 #include "sim/kubelet_node.h"
 
 namespace tessera::sim {
@@ -73,6 +75,7 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
                 const kube::Reply& reply);
   void remove(const std::string& key);
   void release(PodEntry& entry);
+  std::optional<LogReadings::Seen> look(const std::string& key, const std::string& uid) const;
   bool alive(size_t node) const { return !nodes[node].failed; }
 
   // Runs on the executor unless the kubelets are gone by then.
@@ -92,6 +95,7 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
   std::map<std::string, size_t, std::less<>> by_name;
   std::unique_ptr<kube::Informer> informer;
   std::unordered_map<std::string, PodEntry> pods;
+  std::shared_ptr<LogReadings> logs;
   size_t registered = 0;
 };
 
@@ -244,6 +248,7 @@ void Kubelets::State::on_pod(const Object& before, const Object& after_change) {
     if (it == pods.end()) return;
     release(it->second);
     pods.erase(it);
+    logs->feed(key);
     return;
   }
   const auto node = by_name.find(after_change.get("spec", "nodeName").as_string());
@@ -330,6 +335,7 @@ void Kubelets::State::sync(const std::string& key) {
       phase == "Succeeded" || phase == "Failed" || entry.run->revision() == entry.reported;
   if (entry.run->over() && known_over) release(entry);
   schedule(key, entry, next);
+  logs->feed(key);
   if (entry.run->revision() != entry.reported) {
     report(key);
   } else if (entry.run->over() && entry.object.deleting()) {
@@ -417,11 +423,28 @@ void Kubelets::State::release(PodEntry& entry) {
   nodes[entry.node].release(entry.uid);
 }
 
+// What a kubelet knows of a pod: of one that was over before it started, what the API says.
+std::optional<LogReadings::Seen> Kubelets::State::look(const std::string& key,
+                                                       const std::string& uid) const {
+  const auto it = pods.find(key);
+  if (it == pods.end() || it->second.uid != uid || !alive(it->second.node)) return std::nullopt;
+  const PodEntry& entry = it->second;
+  const bool own = entry.run && entry.run->admitted();
+  return LogReadings::Seen{entry.object, own ? entry.run->status() : entry.object["status"]};
+}
+
 // ---- the public face
 
 Kubelets::Kubelets(kube::Client& client, base::Executor& executor, const base::Clock& clock,
                    base::Random random, Fleet fleet, Options options)
-    : state_(std::make_shared<State>(client, executor, clock, random, std::move(fleet), options)) {}
+    : state_(std::make_shared<State>(client, executor, clock, random, std::move(fleet), options)) {
+  state_->logs = std::make_shared<LogReadings>(
+      executor, clock,
+      [state = std::weak_ptr(state_)](const std::string& key, const std::string& uid) {
+        const auto live = state.lock();
+        return live ? live->look(key, uid) : std::nullopt;
+      });
+}
 
 Kubelets::~Kubelets() = default;
 
@@ -444,6 +467,17 @@ void Kubelets::start() {
 
 bool Kubelets::registered() const {
   return state_->registered == state_->nodes.size();
+}
+
+void Kubelets::read(apiserver::LogQuery query, std::shared_ptr<apiserver::LogReader> reader) {
+  state_->executor.post(
+      [state = state_, query = std::move(query), reader = std::move(reader)]() mutable {
+        const auto node = state->by_name.find(query.node);
+        if (node == state->by_name.end() || !state->alive(node->second)) {
+          return reader->fail(apiserver::plain_error("no kubelet answers on node " + query.node));
+        }
+        state->logs->read(std::move(query), std::move(reader));
+      });
 }
 
 void Kubelets::fail_node(std::string_view node) {

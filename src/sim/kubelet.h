@@ -7,13 +7,14 @@
 // Errors:  API errors are retried with back-off; a pod that is gone is dropped.
 // Threads: everything on the executor given, which must be the client's.
 // Source:  Kubernetes node and pod lifecycle; device manager (devices.h).
-// Does not model: images, volumes, networks, probes, logs, eviction by pressure.
+// Does not model: images, volumes, networks, probes, eviction by pressure. Logs are made up: container_log.h.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "apiserver/container_log.h"
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/random.h"
@@ -23,7 +24,7 @@
 
 namespace tessera::sim {
 
-class Kubelets {
+class Kubelets : public apiserver::ContainerLogs {
  public:
   struct Options {
     RunTimes times;
@@ -36,7 +37,7 @@ class Kubelets {
 
   Kubelets(kube::Client& client, base::Executor& executor, const base::Clock& clock,
            base::Random random, Fleet fleet, Options options);
-  ~Kubelets();
+  ~Kubelets() override;
 
   void start();
   // True once every node was created or found in the API.
@@ -48,6 +49,9 @@ class Kubelets {
   bool node_failed(std::string_view node) const;
   // A GPU that its health check gave up: allocatable shrinks, running pods keep it.
   void set_gpu_healthy(std::string_view node, int gpu, bool healthy);
+
+  // From any thread; the reader is called on the executor.
+  void read(apiserver::LogQuery query, std::shared_ptr<apiserver::LogReader> reader) override;
 
   size_t pods() const;
   size_t running() const;
