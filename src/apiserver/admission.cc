@@ -140,7 +140,10 @@ base::Status admit_pod(Core& core, Value& pod) {
     apply_limit_range(found.object, pod);
   }
   Value& spec = pod.ref("spec");
-  add_service_account(spec);
+  // Mirrors of what a node runs by itself have none.
+  if (!pod["metadata"]["annotations"].contains("kubernetes.io/config.mirror")) {
+    add_service_account(spec);
+  }
   add_default_tolerations(spec);
   return add_priority(core, name, spec);
 }

@@ -16,6 +16,7 @@
 #include "apiserver/sqlite_log.h"
 #include "apiserver/token_request.h"
 #include "base/check.h"
+#include "base/log.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -204,6 +205,23 @@ void add_default_roles(const Core& core,
   }
 }
 
+// A role or binding of an earlier version gets what it lacks; all else that is there stays as it is.
+void bring_forward(Core& core, const CallPtr& call, const json::Value& found,
+                   const json::Value& wanted) {
+  if (call->kind->group != "rbac.authorization.k8s.io") return;
+  if (reconciled(found, wanted) == found) return;
+  base::log_info("default role brought forward kind={} name={}", call->kind->kind,
+                 call->request.name);
+  call->request.verb = Verb::kUpdate;
+  Update update;
+  update.key = call->key();
+  update.name = call->request.name;
+  update.transform = [wanted](const json::Value& now) -> base::Result<json::Value> {
+    return reconciled(now, wanted);
+  };
+  run_update(core, call, update);
+}
+
 // Objects that every cluster has are made where they are missing, through the same steps as all others.
 base::Status Api::Impl::make_initial_objects() {
   auto objects = initial_objects(*core);
@@ -217,7 +235,10 @@ base::Status Api::Impl::make_initial_objects() {
     call->request.ns = object["metadata"]["namespace"].str();
     call->request.name = object["metadata"]["name"].str();
     call->done = [](const ApiReply&) {};
-    if (core->store->latest(kind, call->key())) continue;
+    if (const auto found = core->store->latest(kind, call->key())) {
+      bring_forward(*core, call, found.object, object);
+      continue;
+    }
     call->request.name.clear();
     call->request.body = std::move(object);
     do_create(*core, call);

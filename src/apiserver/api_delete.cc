@@ -7,6 +7,7 @@
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
+#include "apiserver/node_access.h"
 #include "apiserver/registry.h"
 
 namespace tessera::apiserver {
@@ -223,6 +224,13 @@ void do_delete(Core& core, const CallPtr& call) {
   update.name = call->request.name;
   update.transform = deletion(core, kind, std::move(*options));
   update.view = [&core, &kind](const Value& object) { return deletion_answer(core, kind, object); };
+  if (node_of(call->caller)) {
+    update.transform = [&core, call = call.get(),
+                        go = std::move(update.transform)](const Value& now) -> base::Result<Value> {
+      TS_TRY_STATUS(admit_node_caller(core, *call, now, Value()));
+      return go(now);
+    };
+  }
   if (keeps_pods) {
     update.transform = [call = call.get(), go = std::move(update.transform)](const Value& current) {
       call->warnings.push_back(kOrphansWarning);

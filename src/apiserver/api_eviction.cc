@@ -6,6 +6,7 @@
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/eviction.h"
+#include "apiserver/node_access.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -62,6 +63,7 @@ base::Result<bool> evict_once(Core& core, const CallPtr& call, const Transform& 
   const Kind& kind = *call->kind;
   const Store::Found pod = core.store->latest(&kind, call->key());
   if (!pod) return base::error(not_found(kind, call->request.name));
+  TS_TRY_STATUS(admit_node_eviction(core, *call, pod.object));
   TS_TRY(Store::Write budget, spend_budget(core, pod.object));
   Value marked = pod.object;
   mark_target(marked, core.now());

@@ -17,6 +17,7 @@ using base::Code;
 using json::Value;
 
 constexpr size_t kUriMax = 2048;
+constexpr size_t kAgentMax = 1024;
 
 class AuditedResponder : public http::Responder {
  public:
@@ -72,20 +73,22 @@ Value object_reference(const AuditRecord& record) {
 }  // namespace
 
 Value audit_event(const AuditRecord& record, std::string_view stage, int status, base::Time when) {
-  Value out = Value::object({{"kind", "Event"},
-                             {"apiVersion", "audit.k8s.io/v1"},
-                             {"level", "Metadata"},
-                             {"auditID", record.id},
-                             {"stage", stage},
-                             {"requestURI", std::string_view(record.uri).substr(0, kUriMax)},
-                             {"verb", record.verb},
-                             {"user", user_value(record.user)},
-                             {"userAgent", record.user.user_agent},
-                             {"requestReceivedTimestamp", base::to_rfc3339_micro(record.received)},
-                             {"stageTimestamp", base::to_rfc3339_micro(when)}});
+  Value out =
+      Value::object({{"kind", "Event"},
+                     {"apiVersion", "audit.k8s.io/v1"},
+                     {"level", "Metadata"},
+                     {"auditID", record.id},
+                     {"stage", stage},
+                     {"requestURI", std::string_view(record.uri).substr(0, kUriMax)},
+                     {"verb", record.verb},
+                     {"user", user_value(record.user)},
+                     {"userAgent", std::string_view(record.user.user_agent).substr(0, kAgentMax)},
+                     {"requestReceivedTimestamp", base::to_rfc3339_micro(record.received)},
+                     {"stageTimestamp", base::to_rfc3339_micro(when)}});
   if (!record.impersonated.user.empty()) {
     out.set("impersonatedUser", user_value(record.impersonated));
   }
+  if (!record.source_ip.empty()) out.set("sourceIPs", Value::array({record.source_ip}));
   if (!record.resource.resource.empty()) out.set("objectRef", object_reference(record));
   Value response = Value::object({{"metadata", Value::object()}, {"code", status}});
   if (status >= 400) {

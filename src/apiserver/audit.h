@@ -25,6 +25,7 @@ struct AuditRecord {
   std::string id;
   std::string uri;
   std::string verb;
+  std::string source_ip;  // as the connection shows it: what headers claim is not believed
   Caller user;
   Caller impersonated;  // without a name: nobody
   kube::Gvr resource;   // empty: a path

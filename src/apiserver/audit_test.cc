@@ -42,8 +42,9 @@ TEST_F(AuditTest, EveryAnswerIsToldWithoutBodiesOrTokens) {
   ASSERT_TRUE(log) << log.error().message;
   {
     FrontBench bench({.audit = log->get()});
-    bench.post("admin", "/api/v1/namespaces/work/secrets",
-               R"({"kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"hush"}})");
+    bench.send("admin", "POST", "/api/v1/namespaces/work/secrets",
+               R"({"kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"hush"}})",
+               {{"user-agent", "test/1"}, {"x-forwarded-for", "203.0.113.9"}});
     bench.get("jane", "/api/v1/namespaces/work/secrets/s");
     bench.get("admin", "/api/v1/namespaces/work/pods", {{"impersonate-user", "bob"}});
     bench.get("not-a-token", "/api/v1/pods");
@@ -51,7 +52,7 @@ TEST_F(AuditTest, EveryAnswerIsToldWithoutBodiesOrTokens) {
   }
   loop_.run_ready();
   const std::string text = base::read_file(dir_.path() + "/audit.log").value_or("");
-  for (const char* secret : {"hush", "not-a-token", "Bearer"}) {
+  for (const char* secret : {"hush", "not-a-token", "Bearer", "203.0.113.9"}) {
     EXPECT_EQ(text.find(secret), std::string::npos) << secret;
   }
   const auto events = events_in(dir_.path() + "/audit.log");
@@ -63,6 +64,9 @@ TEST_F(AuditTest, EveryAnswerIsToldWithoutBodiesOrTokens) {
             R"({"apiVersion":"v1","namespace":"work","resource":"secrets"})");
   EXPECT_EQ(made["responseStatus"]["code"].as_int(), 201);
   EXPECT_EQ(made["annotations"]["authorization.k8s.io/decision"].as_string(), "allow");
+  EXPECT_EQ(made["sourceIPs"].dump(), R"(["192.0.2.7"])");
+  EXPECT_EQ(made["userAgent"].as_string(), "test/1");
+  EXPECT_EQ(made["stage"].as_string(), "ResponseComplete");
   EXPECT_EQ(events[3]["annotations"]["authorization.k8s.io/decision"].as_string(), "forbid");
   EXPECT_EQ(events[3]["responseStatus"]["code"].as_int(), 403);
   EXPECT_EQ(events[4]["impersonatedUser"]["username"].as_string(), "bob");

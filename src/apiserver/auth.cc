@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "apiserver/node_access.h"
+
 namespace tessera::apiserver {
 namespace {
 
@@ -105,6 +107,29 @@ Value Access::find(std::string_view group, std::string_view plural, std::string_
   const Kind* kind = kinds_.find({std::string(group), "v1", std::string(plural)});
   if (kind == nullptr) return {};
   return store_->durable(kind, store_key(*kind, ns, name)).object;
+}
+
+bool Access::any_pod(std::string_view ns, const std::function<bool(const Value&)>& that) const {
+  const Kind* kind = kinds_.find({"", "v1", "pods"});
+  if (kind == nullptr) return false;
+  Store::Range range;
+  range.prefix = std::string(ns) + "/";
+  range.limit = 1;
+  range.filter = that;
+  const auto page = store_->list(kind, range);
+  return page && !page->items.empty();
+}
+
+Decision Access::decide(const Caller& caller, const Attributes& wanted) {
+  const auto node = node_of(caller);
+  if (!node || is_master(caller)) return rbac_.decide(caller, wanted);
+  NodeDecision first = node_decide(*this, *node, wanted);
+  if (first.allowed) return Decision{.allowed = true};
+  Decision second = rbac_.decide(caller, wanted);
+  if (second.allowed || first.reason.empty()) return second;
+  if (!second.denied_because.empty()) first.reason += "\n" + second.denied_because;
+  second.denied_because = std::move(first.reason);
+  return second;
 }
 
 base::Result<TokenClaims> Access::read_known(std::string_view token) {

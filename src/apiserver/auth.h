@@ -7,6 +7,7 @@
 // Source:  Kubernetes authentication and authorization documentation; k8s.io/kubernetes pkg/serviceaccount (validator).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,8 @@ class Access {
          std::string key_pem);
 
   Rbac& rbac() { return rbac_; }
+  // Whether somebody may: the rules for nodes (node_access.h), then RBAC.
+  Decision decide(const Caller& caller, const Attributes& wanted);
   // The rights as they are in the store; then on_change for each change.
   void load();
   void on_change(const Store::Change& change);
@@ -50,6 +53,8 @@ class Access {
   // The newest durable state, or null.
   json::Value find(std::string_view group, std::string_view plural, std::string_view ns,
                    std::string_view name) const;
+  // Whether `that` holds for some pod of a namespace, as they are durable. It is called under the store's lock.
+  bool any_pod(std::string_view ns, const std::function<bool(const json::Value&)>& that) const;
 
  private:
   base::Result<TokenClaims> read_known(std::string_view token);

@@ -84,7 +84,7 @@ base::Status refuse_where_wrong(std::string_view name, const FieldErrors& errors
 }
 
 Value decided(VirtualCreate& call, const Caller& subject) {
-  const Decision decision = call.access.rbac().decide(subject, attributes_of(call.object["spec"]));
+  const Decision decision = call.access.decide(subject, attributes_of(call.object["spec"]));
   Value status = Value::object({{"allowed", decision.allowed}});
   if (const std::string reason = decision.reason(); !reason.empty()) status.set("reason", reason);
   call.object.set("status", std::move(status));

@@ -55,6 +55,29 @@ TEST_F(FlowTest, SeatsLimitWhatRunsUntilTheyAreGivenBack) {
   EXPECT_EQ(ran_, "aaaaa");
 }
 
+TEST_F(FlowTest, AThousandRequestsOfOneUserLetAnotherOneThroughWithTheNextSeat) {
+  flow_ = std::make_unique<FlowControl>(
+      FlowControl::Options{.executor = &loop_, .running_max = 4, .queue_max = 1000});
+  keep_ = true;
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(submit("a"));
+  loop_.run_ready();
+  EXPECT_EQ(ran_, "aaaa") << "all seats are taken, and are kept";
+  EXPECT_TRUE(submit("b"));
+  loop_.run_ready();
+  for (int freed = 0; freed < 2; ++freed) {
+    seats_.erase(seats_.begin());
+    loop_.run_ready();
+  }
+  EXPECT_EQ(ran_.find('b'), 5u) << ran_;
+  for (int more = 0; more < 5; ++more) EXPECT_TRUE(submit("b"));
+  for (int freed = 0; freed < 10; ++freed) {
+    seats_.erase(seats_.begin());
+    loop_.run_ready();
+  }
+  EXPECT_EQ(std::ranges::count(ran_, 'b'), 6) << ran_;
+  EXPECT_EQ(flow_->load().waiting, 1000u - (ran_.size() - 6));
+}
+
 TEST_F(FlowTest, AFullQueueRefusesItsUserAndNoOther) {
   make(1, 3);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(submit("a"));

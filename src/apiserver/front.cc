@@ -131,6 +131,7 @@ void Front::Impl::start_audit(Exchange& exchange) {
   record->uri = exchange.request.target;
   record->verb = exchange.request.method;
   for (char& c : record->verb) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  record->source_ip = exchange.request.peer_address;
   record->user.user_agent = exchange.request.header("user-agent");
   record->received = api.clock().now();
   exchange.responder = audited(*options.audit, record, std::move(exchange.responder));
@@ -192,7 +193,8 @@ base::Status Front::Impl::answer_health(Exchange& exchange) {
 
 base::Status Front::Impl::answer_metrics(Exchange& exchange) {
   std::string text = metrics->text() + api_metrics(api, options.audit, options.flow);
-  send_text(exchange, 200, std::move(text), "text/plain; version=0.0.4; charset=utf-8");
+  send_text(exchange, 200, std::move(text),
+            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
   return {};
 }
 

@@ -27,7 +27,7 @@ struct FrontOptions {
   std::vector<std::pair<std::string, Caller>> tokens;
   // Both may be null and must outlive the Front, the log also the Api.
   AuditLog* audit = nullptr;
-  FlowControl* flow = nullptr;  // for all but system:masters, leases and what needs no resource
+  FlowControl* flow = nullptr;    // for all but system:masters, leases and what needs no resource
   ContainerLogs* logs = nullptr;  // null: pods have none. Must outlive the Front
   // Draws audit ids and the length of watches that ask for none.
   base::Random random{1};

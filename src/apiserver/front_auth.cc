@@ -218,7 +218,7 @@ base::Result<Caller> impersonate(const http::Request& request, Caller caller, Ac
   return other;
 }
 
-Attributes attributes_of(const Operation& operation, std::string& name) {
+Attributes attributes_of(const Operation& operation, std::string& name, std::string& node) {
   const kube::Request& request = operation.request;
   Attributes out;
   out.verb = operation.verb;
@@ -230,9 +230,11 @@ Attributes attributes_of(const Operation& operation, std::string& name) {
   if (name.empty() && (out.verb == "list" || out.verb == "watch")) {
     if (const auto fields = kube::FieldSelector::parse(request.option("fieldSelector"))) {
       name = fields->exact("metadata.name").value_or(std::string_view());
+      node = fields->exact("spec.nodeName").value_or(std::string_view());
     }
   }
   out.name = name;
+  out.on_node = node;
   if (out.group.empty() && out.resource == "namespaces" && !request.name.empty()) out.ns = out.name;
   return out;
 }
@@ -240,8 +242,9 @@ Attributes attributes_of(const Operation& operation, std::string& name) {
 base::Result<Decision> authorize(Access& access, const Caller& caller, const Operation& operation) {
   if (is_master(caller)) return Decision{.allowed = true};
   std::string name;
-  const Attributes wanted = attributes_of(operation, name);
-  Decision decision = access.rbac().decide(caller, wanted);
+  std::string node;
+  const Attributes wanted = attributes_of(operation, name, node);
+  Decision decision = access.decide(caller, wanted);
   if (decision.allowed) return decision;
   return base::error(denial(caller, wanted, decision.reason()));
 }
@@ -255,7 +258,7 @@ base::Result<Decision> authorize_path(Access& access, const Caller& caller, std:
   wanted.verb = verb;
   wanted.path = path;
   wanted.on_path = true;
-  Decision decision = access.rbac().decide(caller, wanted);
+  Decision decision = access.decide(caller, wanted);
   if (decision.allowed) return decision;
   return base::error(denial(caller, wanted, decision.reason()));
 }

@@ -28,7 +28,7 @@ base::Result<Caller> authenticate(const http::Request& request, Access& access, 
 base::Result<Caller> impersonate(const http::Request& request, Caller caller, Access& access);
 
 // Views into the operation. A namespace counts as an object in itself; a list of one name as that name.
-Attributes attributes_of(const Operation& operation, std::string& name);
+Attributes attributes_of(const Operation& operation, std::string& name, std::string& node);
 
 base::Result<Decision> authorize(Access& access, const Caller& caller, const Operation& operation);
 // For paths that name no resource.

@@ -68,6 +68,7 @@ class FrontBench {
     http::Request request;
     request.method = std::move(method);
     request.target = std::move(target);
+    request.peer_address = "192.0.2.7";
     request.headers = std::move(headers);
     request.body = std::move(body);
     if (!request.body.empty()) request.headers.emplace_back("content-type", "application/json");

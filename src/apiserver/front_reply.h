@@ -33,7 +33,7 @@ struct Exchange {
   std::vector<std::string> warnings;
   std::shared_ptr<AuditRecord> audit;  // null: nobody listens
   std::shared_ptr<RequestMetrics::Meter> meter;
-  std::shared_ptr<void> seat;          // of flow control, given back with the answer
+  std::shared_ptr<void> seat;  // of flow control, given back with the answer
 };
 
 // The headers that every answer has: Audit-Id, Cache-Control, Warning.

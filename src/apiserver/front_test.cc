@@ -205,23 +205,6 @@ TEST_F(FrontTest, WhereNoApiBeginsThereIsPlainText) {
   EXPECT_EQ(send("GET", "/apis/apps/v9")->json()["kind"].as_string(), "Status");
 }
 
-TEST_F(FrontTest, NoContainerOfASimulatedPodCanBeEntered) {
-  send(
-      "POST", "/api/v1/namespaces/work/pods",
-      R"({"metadata":{"name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}})");
-  const auto answer = [this](std::string_view rest) {
-    return send("GET", fmt::format("/api/v1/namespaces/work/pods/p/{}", rest));
-  };
-  EXPECT_EQ(answer("log")->json()["message"].as_string(),
-            "simulated pods have no logs: no container of pod p runs anywhere");
-  EXPECT_EQ(answer("log?container=x")->json()["message"].as_string(),
-            "container x is not valid for pod p");
-  EXPECT_EQ(answer("exec?container=c&command=sh")->json()["message"].as_string(),
-            "simulated pods have no place to run a command: no container of pod p runs anywhere");
-  EXPECT_EQ(answer("portforward")->answer.status, 400);
-  EXPECT_EQ(send("POST", "/api/v1/namespaces/work/pods/none/attach")->answer.status, 404);
-}
-
 TEST_F(FrontTest, RowsCarryOnlyWhatTheyCan) {
   const auto got = send("GET", "/api/v1/namespaces/work/configmaps?includeObject=Other", "",
                         {.accept = "application/json;as=Table;v=v1;g=meta.k8s.io"});

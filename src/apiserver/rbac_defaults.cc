@@ -1,5 +1,7 @@
 #include "apiserver/rbac_defaults.h"
 
+#include <algorithm>
+
 #include "apiserver/rbac.h"
 #include "base/check.h"
 
@@ -109,7 +111,57 @@ void aggregate(std::vector<DefaultRole>& roles) {
   }
 }
 
+void add_members(const Value& wanted, Value& out, std::string_view field) {
+  for (const json::Member& one : wanted["metadata"][field].members()) {
+    if (out["metadata"][field].contains(one.name())) continue;
+    out.ref("metadata", field).set(one.name(), one.value);
+  }
+}
+
+// Items of a list that are not there yet.
+void add_items(const Value& wanted, Value& list) {
+  for (const Value& one : wanted.items()) {
+    const auto items = list.items();
+    if (std::ranges::find(items, one) == items.end()) list.push_back(one);
+  }
+}
+
+Value words_of(const std::vector<std::string>& words) {
+  Value out = Value::array();
+  for (const std::string& word : words) out.push_back(word);
+  return out;
+}
+
+Value rule_of(const PolicyRule& rule) {
+  Value out = Value::object({{"verbs", words_of(rule.verbs)}});
+  if (!rule.groups.empty()) out.set("apiGroups", words_of(rule.groups));
+  if (!rule.resources.empty()) out.set("resources", words_of(rule.resources));
+  if (!rule.names.empty()) out.set("resourceNames", words_of(rule.names));
+  if (!rule.urls.empty()) out.set("nonResourceURLs", words_of(rule.urls));
+  return out;
+}
+
 }  // namespace
+
+Value reconciled(const Value& found, const Value& wanted) {
+  const Value& update =
+      found["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"];
+  if (update.as_string() == "false") return found;
+  Value out = found;
+  add_members(wanted, out, "labels");
+  add_members(wanted, out, "annotations");
+  const Value& selectors = wanted["aggregationRule"]["clusterRoleSelectors"];
+  if (!selectors.empty()) {  // its rules are put together from others
+    add_items(selectors, out.ref("aggregationRule", "clusterRoleSelectors"));
+    return out;
+  }
+  if (wanted.contains("rules")) {
+    const auto missing = not_covered(policy_rules(found["rules"]), policy_rules(wanted["rules"]));
+    for (const PolicyRule& rule : missing) out.ref("rules").push_back(rule_of(rule));
+  }
+  if (wanted.contains("subjects")) add_items(wanted["subjects"], out.ref("subjects"));
+  return out;
+}
 
 std::vector<DefaultRole> default_roles(std::string_view text) {
   std::vector<DefaultRole> out;

@@ -22,4 +22,8 @@ struct DefaultRole {
 // Roles before bindings. The text is trusted: it is part of the program.
 std::vector<DefaultRole> default_roles(std::string_view text = kDefaultRoles);
 
+// What is found, and what it lacks of `wanted`: rules, subjects, labels. Nothing is taken away, and nothing is touched where
+// the annotation rbac.authorization.kubernetes.io/autoupdate says "false".
+json::Value reconciled(const json::Value& found, const json::Value& wanted);
+
 }  // namespace tessera::apiserver

@@ -31,6 +31,7 @@ struct Attributes {
   std::string_view subresource{};
   std::string_view ns{};
   std::string_view name{};
+  std::string_view on_node{};  // what a list of pods is limited to
   std::string_view path{};
   bool on_path = false;  // wants `path`, not a resource
 };

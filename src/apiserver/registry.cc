@@ -7,6 +7,7 @@
 #include "apiserver/api_errors.h"
 #include "apiserver/api_pods_part.h"
 #include "apiserver/field_ownership.h"
+#include "apiserver/node_access.h"
 #include "apiserver/rbac_guard.h"
 #include "apiserver/registry_meta.h"
 #include "apiserver/validate_meta.h"
@@ -170,6 +171,7 @@ base::Result<Value> prepare_create(Core& core, Call& call) {
   if (&kind == core.services && errors.empty() && !call.dry_run) {
     core.ips.assign(object, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
+  TS_TRY_STATUS(admit_node_caller(core, call, Value(), object));
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
   TS_TRY_STATUS(check_limits(core, kind, object));
   return object;
@@ -199,6 +201,7 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   const bool part = &kind == core.pods && is_pod_part(subresource);
   if (part) object = with_pod_part(object, before, subresource);
   TS_TRY_STATUS(admit_rights(core, call, object, before));
+  TS_TRY_STATUS(admit_node_caller(core, call, before, object));
   if (&kind == core.namespaces && !status) {
     keep_namespace_finalizers(object, before, subresource == "finalize");
   }

@@ -73,8 +73,11 @@ TEST(Routes, NameVerbAndResource) {
       {"GET", "/api/v1/namespaces/a/pods/p/scale", "NotFound", "", "", ""},
       {"GET", "/api/v1/namespaces/a/pods/p/status/more", "NotFound", "", "", ""},
       {"GET", "/nothing/here", "NotFound", "", "", ""},
-      {"GET", "/api/v1/namespaces/a/pods/x%2Fy", "BadRequest", "", "", ""},
-      {"GET", "/api/v1/namespaces/a%25/pods", "BadRequest", "", "", ""},
+      {"GET", "/api/v1/namespaces/a/pods/x%2Fy", "NotFound", "", "", ""},
+      {"GET", "/api/v1/namespaces/a//pods", "NotFound", "", "", ""},
+      {"GET", "/api/v1/namespaces/a/pods/x%25y", "BadRequest", "", "", ""},
+      {"GET", "/api/v1/namespaces/a/pods/%2e%2e", "BadRequest", "", "", ""},
+      {"GET", "/api/v1/namespaces/%2e%2e/pods", "InternalError", "", "", ""},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(fmt::format("{} {}", c.method, c.target));

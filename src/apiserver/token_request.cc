@@ -5,6 +5,7 @@
 
 #include "apiserver/api_errors.h"
 #include "apiserver/auth.h"
+#include "apiserver/node_access.h"
 #include "apiserver/registry.h"
 
 namespace tessera::apiserver {
@@ -149,6 +150,7 @@ base::Result<Value> answer(Core& core, const Call& call) {
   const Store::Found account = core.store->latest(call.kind, call.key());
   if (!account) return base::error(not_found(*call.kind, call.request.name));
   TS_TRY_STATUS(check_uid(request, account.object, call));
+  TS_TRY_STATUS(admit_node_token(core, call));
   Value& meta = request.ref("metadata");
   meta = Value::object({{"name", call.request.name},
                         {"namespace", call.request.ns},

@@ -66,6 +66,8 @@ class Stack {
     make_components(policy, std::move(fleet));
     TS_TRY_STATUS(serve(pki));
     start_components();
+    shown_certificate_ = pki.server_certificate_pem;
+    renew_later();
     return write_kubeconfig(pki);
   }
 
@@ -144,11 +146,31 @@ class Stack {
     if (kubelets_) kubelets_->start();
   }
 
+  // Certificates that end within a month are made anew, however long the process runs.
+  void renew_later() {
+    audit_loop_.post_after(base::seconds(12 * 3600), [this] {
+      if (const auto done = renew(); !done) {
+        base::log_error("certificates cannot be renewed: {}", done.error().message);
+      }
+      renew_later();
+    });
+  }
+
+  base::Status renew() {
+    TS_TRY(const auto pki, apiserver::load_or_make_pki(options_.data_dir + "/pki", clock_));
+    if (pki.server_certificate_pem == shown_certificate_) return {};
+    TS_TRY_STATUS(server_->use_certificate(pki.server_certificate_pem, pki.server_key_pem));
+    shown_certificate_ = pki.server_certificate_pem;
+    base::log_info("serving certificate renewed");
+    return write_kubeconfig(pki);
+  }
+
   base::Status write_kubeconfig(const apiserver::Pki& pki) {
     return base::write_file(kubeconfig_path(), apiserver::kubeconfig(pki, url()), 0600);
   }
 
   UpOptions options_;
+  std::string shown_certificate_;
   base::SystemClock clock_;
   base::Random random_{base::entropy()};
   base::LoopThread audit_loop_{"audit-log"};

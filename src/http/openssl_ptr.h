@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "http/tls.h"
 
 namespace tessera::http {
 
@@ -39,6 +40,7 @@ std::string openssl_error();
 // A read-only BIO over the text, which must outlive it.
 BioPtr bio_over(std::string_view text);
 base::Result<CertificatePtr> read_certificate(std::string_view pem, std::string_view what);
+Subject subject_of(const X509* certificate);
 base::Result<KeyPtr> read_private_key(std::string_view pem, std::string_view what);
 
 }  // namespace tessera::http

@@ -61,6 +61,17 @@ TEST(ServerLimits, ASlowRequestIsAnsweredWith408) {
   }
 }
 
+TEST(ServerLimits, ABodyThatTricklesInGetsNoMoreTimeThanOneThatStalls) {
+  Server server(impatient(), echo);
+  ASSERT_TRUE(server.start());
+  RawSocket socket(server.port());
+  socket.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 8000000\r\n\r\n");
+  // One byte at a time: always something new, never enough.
+  for (int i = 0; i < 300'000 && socket.send("x"); ++i) {
+  }
+  EXPECT_EQ(socket.read_all().substr(0, 13), "HTTP/1.1 408 ");
+}
+
 TEST(ServerLimits, AnIdleConnectionIsClosedWithoutAWord) {
   Server server(impatient(), echo);
   ASSERT_TRUE(server.start());

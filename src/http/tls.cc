@@ -175,6 +175,20 @@ Result<KeyPair> sign(X509* certificate, EVP_PKEY* key, EVP_PKEY* ca_key) {
   return KeyPair{text(certificate_bio.get()), text(key_bio.get())};
 }
 
+std::vector<std::string> entries(const X509_NAME* name, int nid) {
+  std::vector<std::string> out;
+  int at = -1;
+  while ((at = X509_NAME_get_index_by_NID(name, nid, at)) >= 0) {
+    unsigned char* text = nullptr;
+    const int size =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+    if (size < 0) continue;
+    out.emplace_back(reinterpret_cast<char*>(text), static_cast<size_t>(size));
+    OPENSSL_free(text);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<KeyPair> make_ca(const std::string& common_name, base::Time not_before,
@@ -217,6 +231,16 @@ Result<KeyPair> issue(const KeyPair& ca, const CertificateRequest& request) {
   TS_TRY_STATUS(add_extension(x509, issuer.get(), NID_authority_key_identifier, "keyid"));
   TS_TRY_STATUS(add_alternatives(x509, request));
   return sign(x509, key.get(), ca_key.get());
+}
+
+Subject subject_of(const X509* certificate) {
+  const X509_NAME* name = X509_get_subject_name(certificate);
+  return {entries(name, NID_commonName), entries(name, NID_organizationName)};
+}
+
+Result<Subject> subject_of(const std::string& certificate_pem) {
+  TS_TRY(const CertificatePtr certificate, read_certificate(certificate_pem, "certificate"));
+  return subject_of(certificate.get());
 }
 
 Result<base::Time> not_after_of(const std::string& certificate_pem) {

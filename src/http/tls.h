@@ -31,6 +31,12 @@ struct CertificateRequest {
 base::Result<KeyPair> make_ca(const std::string& common_name, base::Time not_before,
                               base::Time not_after);
 base::Result<KeyPair> issue(const KeyPair& ca, const CertificateRequest& request);
+struct Subject {
+  std::vector<std::string> common_names;
+  std::vector<std::string> organizations;
+};
+// Whom the first certificate of a PEM text names.
+base::Result<Subject> subject_of(const std::string& certificate_pem);
 // When the first certificate of a PEM text ends.
 base::Result<base::Time> not_after_of(const std::string& certificate_pem);
 // That key and certificate belong together and the CA signed the certificate (dates are not looked

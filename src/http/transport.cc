@@ -121,26 +121,12 @@ class TlsTransport : public Transport {
   std::string fault_;
 };
 
-std::vector<std::string> entries(const X509_NAME* name, int nid) {
-  std::vector<std::string> out;
-  int at = -1;
-  while ((at = X509_NAME_get_index_by_NID(name, nid, at)) >= 0) {
-    unsigned char* text = nullptr;
-    const int size =
-        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
-    if (size < 0) continue;
-    out.emplace_back(reinterpret_cast<char*>(text), static_cast<size_t>(size));
-    OPENSSL_free(text);
-  }
-  return out;
-}
-
 PeerName TlsTransport::peer() const {
   const CertificatePtr certificate(SSL_get1_peer_certificate(ssl_.get()));
   if (!certificate) return {};
-  const X509_NAME* subject = X509_get_subject_name(certificate.get());
   PeerName out;
-  std::vector<std::string> names = entries(subject, NID_commonName);
+  Subject subject = subject_of(certificate.get());
+  const std::vector<std::string>& names = subject.common_names;
   if (!names.empty()) out.common_name = names.front();
   std::tm end{};
   const ASN1_TIME* not_after = X509_get0_notAfter(certificate.get());
@@ -157,7 +143,7 @@ PeerName TlsTransport::peer() const {
   } else if (names.size() != 1) {  // two leave open who the peer is
     out.refused = "the subject must have exactly one common name";
   }
-  out.organizations = entries(subject, NID_organizationName);
+  out.organizations = std::move(subject.organizations);
   return out;
 }
 

@@ -131,7 +131,7 @@ def write(folder, name, text):
 
 
 def real():
-    """etcd, kube-apiserver and kube-controller-manager, built by scripts/kubernetes; default admission, RBAC."""
+    """etcd, kube-apiserver and kube-controller-manager, built by scripts/kubernetes; default admission and NodeRestriction; Node, RBAC."""
     built = subprocess.run([os.path.join(ROOT, 'scripts', 'kubernetes')], stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, check=True)
     programs = built.stdout.decode().strip()
@@ -159,7 +159,7 @@ def start_real(side, programs):
         f'{programs}/kube-apiserver', f'--etcd-servers={etcd}', f'--secure-port={port}', '--bind-address=127.0.0.1',
         f'--cert-dir={folder}/certs', f'--service-account-key-file={public}', f'--token-auth-file={tokens}',
         f'--service-account-signing-key-file={key}', '--service-account-issuer=https://kubernetes.default.svc',
-        '--authorization-mode=Node,RBAC', '--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true'])
+        '--authorization-mode=Node,RBAC', '--enable-admission-plugins=NodeRestriction', '--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true'])
     side.server = Server(port, client_context(), {'Authorization': f'Bearer {TOKEN}'})
     side.wait_ready('kube-apiserver')
     kubeconfig = write(folder, 'kubeconfig', f'''
