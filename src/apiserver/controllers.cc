@@ -1,5 +1,6 @@
 #include "apiserver/controllers.h"
 
+#include "apiserver/controller_cron_job.h"
 #include "apiserver/controller_deployment.h"
 #include "apiserver/controller_garbage.h"
 #include "apiserver/controller_job.h"
@@ -25,6 +26,7 @@ struct Controllers::State {
         replica_sets(*cluster, pods),
         deployments(*cluster, sets, pods),
         jobs(*cluster, pods),
+        cron_jobs(*cluster),
         garbage(*cluster),
         namespaces(*cluster, Kinds::builtin()),
         nodes(*cluster, pods, options.node_grace),
@@ -36,6 +38,7 @@ struct Controllers::State {
     replica_sets.start();
     deployments.start();
     jobs.start();
+    cron_jobs.start();
     garbage.start();
     namespaces.start();
     nodes.start();
@@ -49,6 +52,7 @@ struct Controllers::State {
   ReplicaSetController replica_sets;
   DeploymentController deployments;
   JobController jobs;
+  CronJobController cron_jobs;
   GarbageCollector garbage;
   NamespaceController namespaces;
   NodeController nodes;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apiserver/time_zones.h"
@@ -211,6 +212,118 @@ Result<CronSchedule> CronSchedule::parse(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t", end), text.size()));
   }
   return text.starts_with('@') ? parse_descriptor(text) : parse_fields(text);
+}
+
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kYearsMax = 5;
+
+bool has(uint64_t mask, int64_t value) {
+  return (mask >> value & 1) != 0;
+}
+
+// Moves on, field by field, until all match; a field that wraps around sends the search back to the months. Once a field
+// has moved, those below it start at their least.
+class Search {
+ public:
+  Search(const CronSchedule& schedule, const TimeZone& zone, int64_t from)
+      : schedule_(schedule), zone_(zone), at_(from), shown_(zone.local(from)) {}
+
+  std::optional<int64_t> run() {
+    const int64_t last_year = shown_.year + kYearsMax;
+    while (shown_.year <= last_year) {
+      if (find_month() && find_day() && find_hour() && find_minute()) return at_;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void move_to(int64_t at) {
+    at_ = at;
+    shown_ = zone_.local(at);
+  }
+  void set(const LocalTime& time) { move_to(zone_.unix_of(time)); }
+  // True the first time.
+  bool first_move() { return !std::exchange(moved_, true); }
+
+  bool day_matches() const {
+    const bool day = has(schedule_.days, shown_.day);
+    const bool weekday = has(schedule_.weekdays, shown_.weekday());
+    return schedule_.any_day || schedule_.any_weekday ? day && weekday : day || weekday;
+  }
+
+  bool find_month() {
+    while (!has(schedule_.months, shown_.month)) {
+      if (first_move()) set({shown_.year, shown_.month, 1, 0, 0, 0});
+      LocalTime next = shown_;
+      ++next.month;
+      set(next);
+      if (shown_.month == 1) return false;
+    }
+    return true;
+  }
+
+  bool find_day() {
+    while (!day_matches()) {
+      if (first_move()) set({shown_.year, shown_.month, shown_.day, 0, 0, 0});
+      const int64_t before = at_;
+      LocalTime next = shown_;
+      ++next.day;
+      set(next);
+      // A clock may skip midnight, or show it twice.
+      if (shown_.hour != 0) {
+        move_to(at_ + (shown_.hour > 12 ? 24 - shown_.hour : -shown_.hour) * 3600);
+      }
+      // Or skip the day altogether.
+      if (at_ <= before) move_to(before + 24 * 3600);
+      if (shown_.day == 1) return false;
+    }
+    return true;
+  }
+
+  bool find_hour() {
+    while (!has(schedule_.hours, shown_.hour)) {
+      if (first_move()) set({shown_.year, shown_.month, shown_.day, shown_.hour, 0, 0});
+      move_to(at_ + 3600);
+      if (shown_.hour == 0) return false;
+    }
+    return true;
+  }
+
+  bool find_minute() {
+    while (!has(schedule_.minutes, shown_.minute)) {
+      if (first_move()) move_to(at_ - shown_.second);
+      move_to(at_ + 60);
+      if (shown_.minute == 0) return false;
+    }
+    if (shown_.second == 0) return true;
+    // Only the full minute matches.
+    move_to(at_ + 60 - shown_.second);
+    moved_ = true;
+    return false;
+  }
+
+  const CronSchedule& schedule_;
+  const TimeZone& zone_;
+  int64_t at_;
+  LocalTime shown_;
+  bool moved_ = false;
+};
+
+}  // namespace
+
+std::optional<base::Time> CronSchedule::next(base::Time time, const TimeZone& zone) const {
+  const int64_t seconds = time.ns / kSecond - (time.ns % kSecond < 0 ? 1 : 0);
+  constexpr int64_t kSecondsMax = std::numeric_limits<int64_t>::max() / kSecond;
+  std::optional<int64_t> at;
+  if (every) {
+    if (every->ns / kSecond <= kSecondsMax - seconds) at = seconds + every->ns / kSecond;
+  } else {
+    at = Search(*this, zone, seconds + 1).run();
+  }
+  if (!at || *at > kSecondsMax) return std::nullopt;
+  return base::Time{*at * kSecond};
 }
 
 }  // namespace tessera::apiserver

@@ -23,3 +23,15 @@ const std::string_view tessera::apiserver::kDefaultRoles = R\"roles(@rbac_conten
 set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/rbac_roles.cc PROPERTIES
                             COMPILE_OPTIONS "-Wno-overlength-strings")
 target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/rbac_roles.cc)
+# data/time.zones -> time_zones_data.cc, in the same way.
+set(time_zones ${dir}/data/time.zones)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${time_zones})
+file(READ ${time_zones} time_zones_content)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/apiserver/time_zones_data.cc @ONLY CONTENT
+"#include \"apiserver/time_zones.h\"
+
+const std::string_view tessera::apiserver::kTimeZones = R\"zones(@time_zones_content@)zones\";
+")
+set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/time_zones_data.cc PROPERTIES
+                            COMPILE_OPTIONS "-Wno-overlength-strings")
+target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/time_zones_data.cc)
