@@ -40,6 +40,7 @@ void JobController::start() {
 void JobController::on_job(const Object& before, const Object& after) {
   queue_.enqueue((after ? after : before).key());
   if (after) return;
+  histories_.erase(std::string(before.uid()));
   for (const Object& pod : index_.of_owner(before.uid())) check_tracked(pod);
 }
 
@@ -98,38 +99,62 @@ void JobController::sync(const std::string& key, Done done) {
     base::log_warn("job does not read name={} error={}", key, job.error().message);
     return done({});
   }
+  if (job->managed_elsewhere()) return expire(object, *job, done);
   if (object.deleting() || job->finished()) return finish(object, *job, std::move(done));
+  claim(object, *job, std::move(done));
+}
+
+// Takes over the pods that it selects and lets go of those that it does not select any more.
+void JobController::claim(const Object& object, const kube::Job& job, Done done) {
   std::vector<Object> orphans = index_.orphans(object.ns());
   std::erase_if(orphans, [&](const Object& pod) {
-    return pod.deleting() || !job->selector.matches(pod.metadata()["labels"]);
+    return pod.deleting() || !job.selector.matches(pod.metadata()["labels"]);
   });
-  adopt(cluster_, pods_, jobs_, object, std::move(orphans),
-        [this, object, job = std::move(*job), done = std::move(done)](const base::Status& status) {
-          if (!status) return done(status);
-          carry_out(object, job, done);
-        });
+  std::vector<Object> others = index_.of_owner(object.uid());
+  std::erase_if(others,
+                [&](const Object& pod) { return job.selector.matches(pod.metadata()["labels"]); });
+  auto next = [this, object, job, done = std::move(done)](const base::Status& status) {
+    if (!status) return done(status);
+    carry_out(object, job, done);
+  };
+  adopt(
+      cluster_, pods_, jobs_, object, std::move(orphans),
+      [this, object, others = std::move(others), next](const base::Status& status) {
+        if (!status) return next(status);
+        release(cluster_, pods_, object, others, next);
+      },
+      kJobFinalizer);
 }
 
 // Nothing runs any more for a job that has ended or goes away; what is left of its pods is let go.
 void JobController::finish(const Object& object, const kube::Job& job, Done done) {
   const std::vector<Object> pods = tracked_pods(index_.of_owner(object.uid()));
-  const auto expiry = job_expiry(job, object["status"]);
-  release_pods(pods, [this, object, expiry, done = std::move(done)](const base::Status& status) {
-    if (!status || !expiry) return done(status);
-    const base::Time now = cluster_.now();
-    if (*expiry > now) {
-      queue_.enqueue_after(object.key(), *expiry - now);
-      return done({});
-    }
-    cluster_.remove(jobs_, object, Value::object({{"propagationPolicy", "Foreground"}}), done);
+  histories_.erase(std::string(object.uid()));
+  release_pods(pods, [this, object, job, done = std::move(done)](const base::Status& status) {
+    if (!status) return done(status);
+    expire(object, job, done);
   });
 }
 
+void JobController::expire(const Object& object, const kube::Job& job, const Done& done) {
+  const auto expiry = job_expiry(job, object["status"]);
+  if (!expiry) return done({});
+  const base::Time now = cluster_.now();
+  if (*expiry > now) {
+    queue_.enqueue_after(object.key(), *expiry - now);
+    return done({});
+  }
+  cluster_.remove(jobs_, object, Value::object({{"propagationPolicy", "Foreground"}}), done);
+}
+
 std::vector<Action> JobController::pod_actions(const Object& object, const kube::Job& job,
-                                               JobPlan plan) {
+                                               const JobView& view, JobPlan plan) {
   std::vector<Value> made;
   for (const std::optional<int32_t>& index : plan.create) {
-    made.push_back(job_pod(object, job, jobs_.kind(), index, cluster_.random()));
+    const auto last = index ? view.delayed.find(*index) : view.delayed.end();
+    made.push_back(job_pod(object, job, jobs_.kind(), index,
+                           last == view.delayed.end() ? Object() : last->second,
+                           cluster_.random()));
   }
   std::vector<Action> actions;
   actions.push_back([this, pods = tracked_pods(plan.release_remove)](Done each) {
@@ -148,13 +173,15 @@ std::vector<Action> JobController::pod_actions(const Object& object, const kube:
 void JobController::carry_out(const Object& object, const kube::Job& job, Done done) {
   const std::vector<Object> pods = index_.of_owner(object.uid());
   const JobView view = view_job(job, object["status"], pods);
-  JobPlan plan = plan_job(job, object["status"], view, pods, cluster_.now());
+  JobHistory& history = histories_[std::string(object.uid())];
+  history.note(job, pods);
+  JobPlan plan = plan_job(job, object["status"], view, pods, cluster_.now(), history);
   if (plan.again) {
     // Times in the API are whole seconds.
     queue_.enqueue_after(
         object.key(), std::max(*plan.again - cluster_.now(), base::Duration{}) + base::millis(10));
   }
-  run_in_order(pod_actions(object, job, std::move(plan)),
+  run_in_order(pod_actions(object, job, view, std::move(plan)),
                [this, key = object.key(), done = std::move(done)](const base::Status& outcome) {
                  report(key, outcome, done);
                });
@@ -167,9 +194,10 @@ void JobController::report(const std::string& key, const base::Status& outcome, 
   const auto job = kube::decode_job(object);
   if (!job || object.deleting() || job->finished()) return done({});
   const std::vector<Object> pods = index_.of_owner(object.uid());
-  const JobView view = view_job(*job, object["status"], pods);
+  JobView view = view_job(*job, object["status"], pods);
   const base::Time now = cluster_.now();
   const JobPlan plan = plan_job(*job, object["status"], view, pods, now);
+  if (plan.end && view.active.empty()) conclude(*job, *plan.end, pods, view);
   Value status = job_status(*job, object["status"], view, plan.end, now);
   tell(object, object["status"], status);
   write_status(cluster_, jobs_, object, std::move(status),
@@ -187,10 +215,15 @@ void JobController::tell(const Object& object, const Value& before, const Value&
            condition_of(before, type)["status"].as_string() != value;
   };
   if (came("Complete", "True")) {
+    const Value* wanted = object["spec"].find("completions");
+    if (wanted != nullptr && after["succeeded"].as_int() > wanted->as_int()) {
+      cluster_.events().warning(object, "TooManySucceededPods",
+                                "Too many succeeded pods running after completion count reached");
+    }
     cluster_.events().normal(object, "Completed", "Job completed");
   }
-  if (came("FailureTarget", "True")) {
-    const Value& condition = condition_of(after, "FailureTarget");
+  if (came("Failed", "True")) {
+    const Value& condition = condition_of(after, "Failed");
     cluster_.events().warning(object, condition["reason"].as_string(),
                               condition["message"].as_string());
   }

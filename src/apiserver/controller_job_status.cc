@@ -64,6 +64,11 @@ void set_counts(const kube::Job& job, const JobView& view, Value& status) {
   } else {
     status.set("completedIndexes", format_indexes(view.completed_indexes));
   }
+  if (view.failed_indexes) {
+    status.set("failedIndexes", format_indexes(*view.failed_indexes));
+  } else {
+    status.erase("failedIndexes");
+  }
 }
 
 }  // namespace

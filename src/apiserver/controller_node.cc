@@ -19,6 +19,21 @@ bool is_node_ready(const Object& node) {
   return condition_of(node["status"], "Ready")["status"].as_string() == "True";
 }
 
+// The pod with the condition that tells failure policies why it goes.
+Value disrupted(const Object& pod, std::string_view reason, std::string_view message,
+                base::Time now) {
+  Value out = pod.json();
+  Value condition = Value::object({{"type", "DisruptionTarget"},
+                                   {"status", "True"},
+                                   {"reason", reason},
+                                   {"message", message},
+                                   {"lastProbeTime", nullptr}});
+  const Value& generation = pod.metadata()["generation"];
+  if (generation.is_int()) condition.set("observedGeneration", generation);
+  set_condition(out.ref("status"), std::move(condition), now);
+  return out;
+}
+
 bool evicts(const Object& node) {
   return std::ranges::any_of(node.get("spec", "taints").items(), [](const Value& taint) {
     return taint["effect"].as_string() == "NoExecute";
@@ -171,7 +186,15 @@ Action NodeController::evict(const Object& node, const Object& pod) {
   return [this, node, pod](Done done) {
     cluster_.events().normal(pod, "TaintManagerEviction",
                              fmt::format("Marking for deletion Pod {}", pod.key()));
-    cluster_.remove(pods_, pod, {}, std::move(done));
+    const Value marked =
+        disrupted(pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint",
+                  cluster_.now());
+    auto remove = [this, pod, done = std::move(done)](const base::Status& status) {
+      if (!status) return done(status);
+      cluster_.remove(pods_, pod, {}, done);
+    };
+    if (marked["status"] == pod["status"]) return remove({});
+    cluster_.update(pods_, marked, "status", as_status(unless_gone(std::move(remove))));
   };
 }
 
@@ -197,15 +220,9 @@ Action NodeController::force_delete(const Object& pod) {
       cluster_.remove(pods_, pod, Value::object({{"gracePeriodSeconds", 0}}), done);
     };
     if (is_finished(pod)) return drop({});
-    Value changed = pod.json();
-    Value& status = changed.ref("status");
-    status.set("phase", "Failed");
-    set_condition(status,
-                  Value::object({{"type", "DisruptionTarget"},
-                                 {"status", "True"},
-                                 {"reason", "DeletionByPodGC"},
-                                 {"message", "PodGC: node no longer exists"}}),
-                  cluster_.now());
+    Value changed =
+        disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", cluster_.now());
+    changed.ref("status").set("phase", "Failed");
     cluster_.update(pods_, std::move(changed), "status", as_status(unless_gone(std::move(drop))));
   };
 }

@@ -161,6 +161,8 @@ class TestCluster {
   std::function<std::string(const json::Value& pod)> ends = [](const json::Value&) {
     return std::string("Succeeded");
   };
+  // With which code the containers of a pod end that fails.
+  std::function<int(const json::Value& pod)> exit_code = [](const json::Value&) { return 1; };
   bool ready = true;            // pods become ready
   std::function<void()> check;  // after each step
 
@@ -178,17 +180,26 @@ class TestCluster {
         set_status(ns, name, "Running");
       } else if (phase == "Running" && pod["spec"]["restartPolicy"].as_string() == "Never") {
         const std::string end = ends(pod);
-        if (!end.empty()) set_status(ns, name, end);
+        if (!end.empty()) set_status(ns, name, end, end == "Failed" ? exit_code(pod) : 0);
       }
     }
   }
-  void set_status(const std::string& ns, const std::string& name, const std::string& phase) {
+  void set_status(const std::string& ns, const std::string& name, const std::string& phase,
+                  int code = 0) {
     const std::string now = base::to_rfc3339(api.clock().now());
     json::Value condition = json::Value::object({{"type", "Ready"}, {"lastTransitionTime", now}});
     condition.set("status", phase == "Running" && ready ? "True" : "False");
     json::Value patch;
     patch.ref("status").set("phase", phase);
     patch.ref("status", "conditions").push_back(std::move(condition));
+    if (phase == "Succeeded" || phase == "Failed") {
+      json::Value ended = json::Value::object({{"name", "c"}, {"image", ""}, {"imageID", ""}});
+      ended.set("ready", false);
+      ended.set("restartCount", 0);
+      ended.ref("state", "terminated").set("exitCode", code);
+      ended.ref("state", "terminated").set("finishedAt", now);
+      patch.ref("status", "containerStatuses").push_back(std::move(ended));
+    }
     EXPECT_TRUE(api.patch("pods", ns, name, patch.dump(), kube::PatchType::kStrategic, "status"));
   }
 

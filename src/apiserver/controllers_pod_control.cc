@@ -95,18 +95,19 @@ void delete_pods(Cluster& cluster, const Object& owner, std::vector<Object> pods
 }
 
 void adopt(Cluster& cluster, Cache& dependents, const Cache& owners, const Object& owner,
-           std::vector<Object> objects, Done done) {
+           std::vector<Object> objects, Done done, std::string_view finalizer) {
   if (objects.empty()) return done({});
   cluster.get(
       owners, std::string(owner.ns()), std::string(owner.name()),
       [&cluster, at = &dependents, kind = &owners.kind(), owner, objects = std::move(objects),
-       done = std::move(done)](base::Result<Object> fresh) {
+       done = std::move(done), finalizer = std::string(finalizer)](base::Result<Object> fresh) {
         if (!fresh) return done(base::error(fresh.error()));
         if (fresh->uid() != owner.uid() || fresh->deleting()) return done({});
         std::vector<Action> actions;
         for (const Object& object : objects) {
           Value patch;
           patch.ref("metadata", "ownerReferences").push_back(controller_reference(owner, *kind));
+          if (!finalizer.empty()) patch.ref("metadata", "finalizers").push_back(finalizer);
           actions.push_back([&cluster, at, object, patch](Done each) {
             cluster.patch(*at, object, patch, {}, as_status(std::move(each)));
           });

@@ -43,8 +43,9 @@ void create_pods(Cluster& cluster, const kube::Object& owner, std::vector<json::
 void delete_pods(Cluster& cluster, const kube::Object& owner, std::vector<kube::Object> pods,
                  Done done);
 // Asks the API first whether the owner still stands: a taken pod of an owner that is gone would be collected.
+// They get the finalizer, too, where one is named.
 void adopt(Cluster& cluster, Cache& dependents, const Cache& owners, const kube::Object& owner,
-           std::vector<kube::Object> objects, Done done);
+           std::vector<kube::Object> objects, Done done, std::string_view finalizer = {});
 void release(Cluster& cluster, Cache& dependents, const kube::Object& owner,
              std::vector<kube::Object> objects, Done done);
 // Writes the status where it differs from the object's.

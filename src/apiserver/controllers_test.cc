@@ -264,6 +264,8 @@ TEST(Controllers, A_silent_node_is_tainted_and_its_pods_go_elsewhere) {
   EXPECT_FALSE(cluster.get("pods", pod)["metadata"].contains("deletionTimestamp"));
   cluster.run(base::seconds(300));
   EXPECT_TRUE(cluster.get("pods", pod)["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(condition(cluster.get("pods", pod), "DisruptionTarget", "reason"),
+            "DeletionByTaintManager");
   EXPECT_EQ(active_pods(cluster), 1U);
   // It comes back.
   const std::string now = base::to_rfc3339(cluster.api.clock().now());

@@ -24,6 +24,10 @@ bool Job::finished() const {
   });
 }
 
+bool Job::managed_elsewhere() const {
+  return !managed_by.empty() && managed_by != "kubernetes.io/job-controller";
+}
+
 base::Result<Job> decode_job(const Object& object) {
   Job out;
   TS_TRY(out.meta, decode_meta(object));
@@ -33,6 +37,13 @@ base::Result<Job> decode_job(const Object& object) {
   out.backoff_limit = int_at(spec, "backoffLimit", 6);
   out.active_deadline_seconds = optional_int<int64_t>(spec, "activeDeadlineSeconds");
   out.ttl_seconds_after_finished = optional_int<int64_t>(spec, "ttlSecondsAfterFinished");
+  out.backoff_limit_per_index = optional_int<int32_t>(spec, "backoffLimitPerIndex");
+  out.max_failed_indexes = optional_int<int32_t>(spec, "maxFailedIndexes");
+  out.failure_policy = spec["podFailurePolicy"];
+  out.success_policy = spec["successPolicy"];
+  out.only_replace_failed =
+      spec["podReplacementPolicy"].as_string() == "Failed" || out.failure_policy.is_object();
+  out.managed_by = spec["managedBy"].str();
   out.suspend = spec["suspend"].as_bool();
   out.indexed = spec["completionMode"].as_string() == "Indexed";
   TS_TRY(out.selector, LabelSelector::from_json(spec["selector"], "spec.selector"));

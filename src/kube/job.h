@@ -23,10 +23,16 @@ struct Job {
   int32_t backoff_limit = 6;
   std::optional<int64_t> active_deadline_seconds;
   std::optional<int64_t> ttl_seconds_after_finished;
+  std::optional<int32_t> backoff_limit_per_index;
+  std::optional<int32_t> max_failed_indexes;
   bool suspend = false;
   bool indexed = false;
+  bool only_replace_failed = false;  // not those that are on their way out
+  std::string managed_by;            // empty: by the Job controller
   LabelSelector selector;
   json::Value pod_template;
+  json::Value failure_policy;  // spec.podFailurePolicy
+  json::Value success_policy;
 
   int32_t active = 0;
   int32_t succeeded = 0;
@@ -36,6 +42,8 @@ struct Job {
 
   // A condition Complete or Failed that is true.
   bool finished() const;
+  // Another controller looks after it.
+  bool managed_elsewhere() const;
 };
 
 struct ReplicaSet {
