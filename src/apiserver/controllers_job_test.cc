@@ -302,7 +302,7 @@ TEST(Jobs, A_disrupted_pod_is_replaced_without_a_failure_where_the_policy_says_s
       kube::Verb::kCreate, "pods", "default", first,
       TestApi::parse(R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{}})"));
   evict.subresource = "eviction";
-  ASSERT_TRUE(cluster.api.call(std::move(evict)));
+  ASSERT_TRUE(cluster.api.reply(std::move(evict)).result);
   // The kubelet says how it ended.
   ASSERT_TRUE(cluster.api.patch("pods", "default", first, R"({"status":{"phase":"Failed"}})",
                                 kube::PatchType::kMerge, "status"));
