@@ -18,7 +18,7 @@ KINDS = """
 v1: Namespace Node Pod Binding ConfigMap Secret Service ServiceAccount Event Endpoints LimitRange ResourceQuota
 v1: PersistentVolume PersistentVolumeClaim PodTemplate ReplicationController Status DeleteOptions
 apps/v1: Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision
-autoscaling/v1: Scale
+autoscaling/v1: Scale HorizontalPodAutoscaler
 autoscaling/v2: HorizontalPodAutoscaler
 authentication.k8s.io/v1: TokenRequest TokenReview SelfSubjectReview
 authorization.k8s.io/v1: SubjectAccessReview LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview
@@ -169,8 +169,10 @@ class Writer:
             return None
         go_type, options = go_field
         omits = "omitempty" in options or "omitzero" in options
-        if go_type.startswith("*") or SCALARS.get(kind) in ("time", "microtime", "quantity"):
+        if go_type.startswith("*") or SCALARS.get(kind) == "quantity":
             return None
+        if SCALARS.get(kind) in ("time", "microtime"):  # a Go struct, which omitempty never leaves out
+            return None if "omitzero" in options else "+"
         if kind.startswith("[]") or kind.startswith("{}"):
             return "-" if omits else None
         if self.is_struct(kind):

@@ -8,6 +8,7 @@
 #include "apiserver/admission_events.h"
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/api_options.h"
 #include "apiserver/api_token.h"
 #include "apiserver/auth.h"
 #include "apiserver/auth_reviews.h"
@@ -28,27 +29,26 @@ base::Error no_such_resource() {
   return {Code::kNotFound, "the server could not find the requested resource", {}};
 }
 
-base::Result<FieldValidation> read_validation(const kube::Request& request) {
+FieldValidation read_validation(const kube::Request& request) {
   const std::string_view text = request.option("fieldValidation");
-  if (text.empty() || text == "Warn") return FieldValidation::kWarn;
   if (text == "Strict") return FieldValidation::kStrict;
-  if (text == "Ignore") return FieldValidation::kIgnore;
-  return base::error(bad_request(fmt::format(
-      "fieldValidation: Unsupported value: \"{}\": supported values: \"Ignore\", \"Strict\", "
-      "\"Warn\"",
-      text.substr(0, 64))));
+  return text == "Ignore" ? FieldValidation::kIgnore : FieldValidation::kWarn;
 }
 
-base::Result<bool> read_dry_run(const kube::Request& request) {
-  std::string_view text = request.option("dryRun");
-  if (text.empty() && (request.verb == Verb::kDelete || request.verb == Verb::kDeleteCollection)) {
-    const json::Value& list = request.body["dryRun"];
-    if (!list.empty()) text = list.at(0).as_string();
+// An object or a list of the stored kind as the view shows it; all else as it is.
+json::Value shown_as(const Kind& view, const Kind& stored, json::Value answer) {
+  if (answer["apiVersion"].as_string() != stored.api_version()) return answer;
+  const std::string_view kind = answer["kind"].as_string();
+  if (kind == stored.kind) return view.view->from_stored(answer);
+  if (kind != stored.kind + "List") return answer;
+  answer.set("apiVersion", view.api_version());
+  answer.set("kind", view.kind + "List");
+  std::vector<json::Value> items;
+  for (const json::Value& item : answer["items"].items()) {
+    items.push_back(view.view->from_stored(item));
   }
-  if (text.empty()) return false;
-  if (text == "All") return true;
-  return base::error(bad_request(fmt::format(
-      "dryRun: Unsupported value: \"{}\": supported values: \"All\"", text.substr(0, 64))));
+  answer.set("items", json::array_of(items));
+  return answer;
 }
 
 bool has_subresource(const Kind& kind, const std::string& name) {
@@ -80,7 +80,7 @@ void dispatch(Core& core, const CallPtr& call) {
   const Verb verb = call->request.verb;
   if (call->kind->virtual_create) {
     if (verb != Verb::kCreate || !sub.empty()) return fail(core, call, method_not_allowed());
-    return do_virtual_create(core, call);
+    return call->kind == core.bindings ? do_bindings(core, call) : do_virtual_create(core, call);
   }
   if (sub == "token" && verb == Verb::kCreate) return do_token(core, call);
   if (sub == "binding" && verb == Verb::kCreate) return do_binding(core, call);
@@ -110,12 +110,27 @@ void dispatch(Core& core, const CallPtr& call) {
   }
 }
 
+// The request is carried out on the kind that is stored; the answer shows the face that was asked for.
+void look_through(const Core& core, const CallPtr& call) {
+  call->view = call->kind;
+  call->kind = core.options.kinds->find(call->view->view->of);
+  call->done = [view = call->view, stored = call->kind,
+                done = std::move(call->done)](ApiReply reply) {
+    if (reply.result) reply.result = shown_as(*view, *stored, *std::move(reply.result));
+    done(std::move(reply));
+  };
+}
+
 base::Result<WatchHub::Wanted> read_watch(const Core& core, const kube::Request& request) {
   WatchHub::Wanted wanted;
   wanted.kind = core.options.kinds->find(request.gvr);
   if (wanted.kind == nullptr) return base::error(no_such_resource());
   if (wanted.kind->virtual_create) return base::error(method_not_allowed());
   TS_TRY(wanted.selection, Selection::parse(*wanted.kind, request));
+  if (wanted.kind->view) {
+    wanted.view = wanted.kind;
+    wanted.kind = core.options.kinds->find(wanted.view->view->of);
+  }
   TS_TRY_STATUS(check_watch_options(request));
   TS_TRY(const auto version, read_version(request));
   TS_TRY(const auto timeout, read_number(request, "timeoutSeconds"));
@@ -123,17 +138,18 @@ base::Result<WatchHub::Wanted> read_watch(const Core& core, const kube::Request&
   wanted.timeout = base::seconds(static_cast<int64_t>(std::min(timeout.value_or(0), kYear)));
   wanted.since = version.value_or(0);
   wanted.bookmarks = read_flag(request, "allowWatchBookmarks");
-  const bool initial = read_flag(request, "sendInitialEvents");
+  const bool initial = asks_initial_events(request);
   wanted.at_least = initial;
   wanted.initial_bookmark = initial && wanted.bookmarks;
+  wanted.only_new = !initial && wanted.since == 0;
   return wanted;
 }
 
 base::Status check_start(const Core& core, const WatchHub::Wanted& wanted) {
   if (wanted.since == 0) return {};
-  TS_TRY_STATUS(check_not_ahead(wanted.since, core.store->revision()));
+  if (wanted.at_least) return check_not_ahead(wanted.since, core.store->revision());
   const uint64_t oldest = core.store->oldest();
-  if (wanted.at_least || wanted.since >= oldest) return {};
+  if (wanted.since >= oldest) return {};
   return base::error(Code::kExpired, "too old resource version: {} ({})", wanted.since, oldest);
 }
 
@@ -297,12 +313,12 @@ void Api::call(const Caller& caller, kube::Request request, std::function<void(A
   if (const auto ok = check_address(*call->kind, call->request); !ok) {
     return fail(core, call, ok.error());
   }
-  const auto validation = read_validation(call->request);
-  if (!validation) return fail(core, call, validation.error());
-  const auto dry_run = read_dry_run(call->request);
-  if (!dry_run) return fail(core, call, dry_run.error());
-  call->validation = *validation;
-  call->dry_run = *dry_run;
+  if (call->kind->view) look_through(core, call);
+  if (const auto options = check_write_options(call->request); !options) {
+    return fail(core, call, options.error());
+  }
+  call->validation = read_validation(call->request);
+  call->dry_run = !dry_run_word(call->request).empty();
   dispatch(core, call);
 }
 

@@ -20,6 +20,7 @@ Core::Core(Api::Options from) : options(std::move(from)), random_(options.random
   };
   namespaces = find("", "namespaces");
   pods = find("", "pods");
+  bindings = find("", "bindings");
   services = find("", "services");
   events = find("", "events");
   priority_classes = find("scheduling.k8s.io", "priorityclasses");
@@ -86,7 +87,7 @@ void run_update(Core& core, const CallPtr& call, const Update& update) {
   const Kind& kind = *call->kind;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     const Store::Found current = core.store->latest(&kind, update.key);
-    if (!current) return fail(core, call, not_found(kind, update.name));
+    if (!current) return fail(core, call, not_found(call->face(), update.name));
     call->warnings.clear();
     auto next = update.transform(current.object);
     if (!next) return fail(core, call, std::move(next).error());
@@ -107,7 +108,7 @@ void run_update(Core& core, const CallPtr& call, const Update& update) {
       return write.done(base::error(base::Code::kUnavailable, "the server is shutting down"));
     }
   }
-  fail(core, call, modified(kind, update.name));
+  fail(core, call, modified(call->face(), update.name));
 }
 
 }  // namespace tessera::apiserver

@@ -34,6 +34,7 @@ struct Core : std::enable_shared_from_this<Core> {
   // Kinds that rules speak of; null where the table lacks them.
   const Kind* namespaces = nullptr;
   const Kind* pods = nullptr;
+  const Kind* bindings = nullptr;
   const Kind* services = nullptr;
   const Kind* events = nullptr;
   const Kind* priority_classes = nullptr;
@@ -59,13 +60,18 @@ enum class FieldValidation { kIgnore, kWarn, kStrict };
 
 struct Call {
   const Kind* kind = nullptr;
+  // The other face of the kind that the request speaks of (kind.h, KindView); null: the kind itself.
+  const Kind* view = nullptr;
   Caller caller;
   kube::Request request;
   std::function<void(ApiReply)> done;
   std::vector<std::string> warnings;
   bool dry_run = false;
   FieldValidation validation = FieldValidation::kWarn;
+  // An update that takes the last finalizer away deletes the object; this is what the update made of it.
+  json::Value leaves{};
 
+  const Kind& face() const { return view != nullptr ? *view : *kind; }
   std::string key() const { return store_key(*kind, request.ns, request.name); }
 };
 using CallPtr = std::shared_ptr<Call>;
@@ -109,6 +115,8 @@ void do_delete_collection(Core& core, const CallPtr& call);
 base::Result<Transform> deletion_of(Core& core, const Kind& kind, const kube::Request& request);
 // api_pods.cc
 void do_binding(Core& core, const CallPtr& call);
+// A binding through its own collection: that of the pod it names.
+void do_bindings(Core& core, const CallPtr& call);
 // 400 where the body is something else.
 base::Status check_body(const json::Value& body, std::string_view version, std::string_view kind);
 // {"kind":"Status","status":"Success","code":201}.

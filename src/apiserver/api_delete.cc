@@ -177,10 +177,10 @@ bool returns_object(const Kind& kind) {
 }
 
 // What the caller of a delete sees: an object that still waits for something, or that it went.
-Value deletion_answer(const Core& core, const Kind& kind, const Value& object) {
+Value deletion_answer(const Core& core, const Kind& kind, const Kind& face, const Value& object) {
   const Value& meta = object["metadata"];
   const bool waits = meta.contains("deletionTimestamp") && !meta["finalizers"].empty();
-  if (!waits && !returns_object(kind)) return success_status(kind, object);
+  if (!waits && !returns_object(kind)) return success_status(face, object);
   if (&kind != core.pods || meta.contains("deletionTimestamp")) return object;
   Value gone = object;
   mark_deleting(gone, core.now(), 0);
@@ -223,7 +223,9 @@ void do_delete(Core& core, const CallPtr& call) {
   update.key = call->key();
   update.name = call->request.name;
   update.transform = deletion(core, kind, std::move(*options));
-  update.view = [&core, &kind](const Value& object) { return deletion_answer(core, kind, object); };
+  update.view = [&core, &kind, call](const Value& object) {
+    return deletion_answer(core, kind, call->face(), object);
+  };
   if (node_of(call->caller)) {
     update.transform = [&core, call = call.get(),
                         go = std::move(update.transform)](const Value& now) -> base::Result<Value> {
@@ -245,11 +247,20 @@ void do_delete_collection(Core& core, const CallPtr& call) {
   if (&kind == core.namespaces) return fail(core, call, method_not_allowed());
   auto options = read_options(call->request);
   if (!options) return fail(core, call, std::move(options).error());
-  const auto selection = Selection::parse(kind, call->request);
+  const auto selection = Selection::parse(call->face(), call->request);
   if (!selection) return fail(core, call, selection.error());
   Store::Range range;
   range.prefix = selection->prefix();
   range.filter = [&](const Value& object) { return selection->matches(object); };
+  const auto limit = read_number(call->request, "limit");
+  const auto version = read_version(call->request);
+  if (!limit) return fail(core, call, limit.error());
+  if (!version) return fail(core, call, version.error());
+  range.limit = limit->value_or(0);
+  range.revision = version->value_or(0);
+  if (const auto come = check_not_ahead(range.revision, core.store->revision()); !come) {
+    return fail(core, call, come.error());
+  }
   auto page = core.store->list(&kind, range);
   if (!page) return fail(core, call, page.error());
   const Transform transform = deletion(core, kind, std::move(*options));

@@ -74,6 +74,15 @@ Value created_status() {
   return status;
 }
 
+void do_bindings(Core& core, const CallPtr& call) {
+  call->kind = core.pods;
+  call->request.gvr = core.pods->gvr();
+  call->request.name = call->request.body["metadata"]["name"].str();
+  call->request.subresource = "binding";
+  if (call->request.name.empty()) return fail(core, call, bad_request("name must be provided"));
+  do_binding(core, call);
+}
+
 void do_binding(Core& core, const CallPtr& call) {
   const kube::Request& request = call->request;
   if (const auto ok = check_body(request.body, "v1", "Binding"); !ok) {

@@ -103,7 +103,7 @@ void validate_resize(const Value& object, const Value& before, FieldErrors& erro
   const auto now = kube::decode_pod(kube::Object(object));
   const auto old = kube::decode_pod(kube::Object(before));
   if (!now || !old || kube::qos_class(*now) == kube::qos_class(*old)) return;
-  errors.invalid("spec", Value(kube::qos_class(*now)),
+  errors.invalid("spec", Value(kube::qos_class(*old)),
                  "Pod QOS Class may not change as a result of resizing");
 }
 

@@ -25,7 +25,9 @@ base::Result<Store::Range> list_range(const Call& call, const Selection& selecti
   Store::Range range;
   range.prefix = selection.prefix();
   TS_TRY(const auto limit, read_number(request, "limit"));
-  range.limit = limit.value_or(0);
+  // Any moment will do: Kubernetes then answers from memory, whole.
+  const bool any = request.option("resourceVersion") == "0" && request.option("continue").empty();
+  range.limit = any ? 0 : limit.value_or(0);
   range.count_rest = range.limit != 0 && selection.matches_all();
   if (!selection.matches_all()) {
     range.filter = [&selection](const Value& object) { return selection.matches(object); };
@@ -78,7 +80,7 @@ base::Result<Value> read_list(Core& core, const Call& call) {
   const Kind& kind = *call.kind;
   TS_TRY_STATUS(check_list_options(call.request));
   TS_TRY_STATUS(read_timeout(call.request));
-  TS_TRY(const Selection selection, Selection::parse(kind, call.request));
+  TS_TRY(const Selection selection, Selection::parse(call.face(), call.request));
   int64_t rest = 0;  // with this page
   TS_TRY(const Store::Range range, list_range(call, selection, &rest));
   if (range.after.empty()) TS_TRY_STATUS(check_fresh(core, call.request));
@@ -111,7 +113,7 @@ void do_get(Core& core, const CallPtr& call) {
     return answer(call, base::error(come.error()));
   }
   Store::Found found = core.store->durable(&kind, call->key());
-  if (!found) return answer(call, base::error(not_found(kind, call->request.name)));
+  if (!found) return answer(call, base::error(not_found(call->face(), call->request.name)));
   answer(call, std::move(found.object));
 }
 

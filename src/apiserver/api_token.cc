@@ -167,10 +167,26 @@ base::Status check_list_options(const kube::Request& request) {
   return base::error(invalid_options("ListOptions", errors.causes()));
 }
 
+namespace {
+
+// A watch that names no version starts with what is there, unless it says how it wants to start.
+bool starts_with_all_by_default(const kube::Request& request) {
+  const std::string_view version = request.option("resourceVersion");
+  return request.option("sendInitialEvents").empty() &&
+         request.option("resourceVersionMatch").empty() && (version.empty() || version == "0");
+}
+
+}  // namespace
+
+bool asks_initial_events(const kube::Request& request) {
+  return starts_with_all_by_default(request) || read_flag(request, "sendInitialEvents");
+}
+
 base::Status check_watch_options(const kube::Request& request) {
   constexpr const char* kField = "resourceVersionMatch";
-  const std::string_view match = request.option(kField);
-  const bool initial = !request.option("sendInitialEvents").empty();
+  const bool by_default = starts_with_all_by_default(request);
+  const std::string_view match = by_default ? "NotOlderThan" : request.option(kField);
+  const bool initial = by_default || !request.option("sendInitialEvents").empty();
   FieldErrors errors;
   if (initial && match != "NotOlderThan") {
     errors.forbidden(kField,

@@ -28,6 +28,8 @@ base::Status check_list_options(const kube::Request& request);
 base::Status check_watch_options(const kube::Request& request);
 // "true", "1", "" and so on; a missing option is false.
 bool read_flag(const kube::Request& request, std::string_view option);
+// Whether a watch begins with the objects that are there.
+bool asks_initial_events(const kube::Request& request);
 
 // Where the next page goes on: base64url of {"v":"meta.k8s.io/v1","rv":N,"start":KEY,"rest":M}.
 struct ContinueToken {

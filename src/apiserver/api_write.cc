@@ -1,13 +1,19 @@
 // create, update and patch.
+#include <fmt/ranges.h>
+
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "apiserver/admission_quota.h"
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/field_ownership.h"
+#include "apiserver/rbac_guard.h"
 #include "apiserver/registry.h"
 #include "json/patch.h"
+#include "kube/go_text.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -60,6 +66,9 @@ base::Result<Value> apply_patch(const Kind& kind, const kube::Request& request,
                                 const Value& target) {
   auto result = patched(kind, request, target);
   const bool json = request.patch_type == kube::PatchType::kJson && request.body.is_array();
+  if (!result && result.error().code == Code::kInternal) {
+    return base::error(plain_error(result.error().message));
+  }
   if (result || (!json && result.error().code != Code::kInvalid)) return result;
   // Kubernetes does not say what was wrong with it.
   return base::error(Code::kInvalid,
@@ -93,6 +102,7 @@ void create_applied(Core& core, const CallPtr& call) {
     }
     object->ref("metadata", "name") = call->request.name;
   }
+  if (const auto may = may_create(core, *call); !may) return fail(core, call, may.error());
   auto create = std::make_shared<Call>(*call);
   create->request.body = std::move(*object);
   create->done = [core = core.shared_from_this(), call](ApiReply reply) {
@@ -104,26 +114,82 @@ void create_applied(Core& core, const CallPtr& call) {
   do_create(core, create);
 }
 
-// What a patch made of the object is not one of its kind.
-base::Result<Value> decode_patched(Call& call, const Value& object, const Value& current) {
-  auto decoded = decode_body(call, object, current);
-  if (decoded || is_apply(call) || decoded.error().code != Code::kBadRequest) return decoded;
+constexpr std::string_view kStrict = "strict decoding error: ";
+
+// What is wrong with a patch that can be carried out all the same.
+std::vector<std::string> faults_of(const Call& call) {
+  std::vector<std::string> out;
+  if (call.validation == FieldValidation::kIgnore || is_apply(call)) return out;
+  const bool json = call.request.patch_type == kube::PatchType::kJson;
+  const char* prefix = json ? "json patch " : "";
+  for (const std::string& fault : call.request.faults) out.push_back(prefix + fault);
+  if (!json) return out;
+  size_t number = 0;
+  for (const Value& operation : call.request.body.items()) {
+    for (const json::Member& member : operation.members()) {
+      const std::string_view name = member.name();
+      if (name == "op" || name == "path" || name == "from" || name == "value") continue;
+      out.push_back(fmt::format("json patch unknown field \"[{}].{}\"", number, name));
+    }
+    ++number;
+  }
+  return out;
+}
+
+// The patched object, or the patch, as Kubernetes shows it: a merge that is a text of JSON whole, others as a Go map.
+std::string shown_patch(const Call& call, const Value& object) {
+  if (call.request.patch_type == kube::PatchType::kStrategic) {
+    return kube::go_text(call.request.body);
+  }
   constexpr size_t kShownMax = 1024;
   std::string shown = object.dump();
-  if (shown.size() > kShownMax) {
-    size_t end = kShownMax;
-    while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0) == 0x80) --end;
-    shown.resize(end);
-    shown += "...";
+  if (shown.size() <= kShownMax) return shown;
+  size_t end = kShownMax;
+  while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xc0) == 0x80) --end;
+  shown.resize(end);
+  return shown + "...";
+}
+
+// What a patch made of the object is not one of its kind.
+base::Result<Value> decode_patched(Call& call, const Value& object, const Value& current) {
+  const std::vector<std::string> faults = faults_of(call);
+  const bool strict = call.validation == FieldValidation::kStrict;
+  if (!strict) call.warnings.insert(call.warnings.end(), faults.begin(), faults.end());
+  auto decoded = decode_body(call, object, current);
+  if (is_apply(call)) return decoded;
+  const bool refused = !decoded && decoded.error().code == base::Code::kBadRequest;
+  if (!refused && (faults.empty() || !strict || !decoded)) return decoded;
+  std::string why = refused ? decoded.error().message : std::string(kStrict);
+  const size_t at = why.find(kStrict);
+  if (at != why.npos) {
+    std::string all = strict ? fmt::format("{}", fmt::join(faults, ", ")) : std::string();
+    const std::string more = why.substr(at + kStrict.size());
+    if (!all.empty() && !more.empty()) all += ", ";
+    why = std::string(kStrict) + all + more;
+  } else if (const size_t end = why.find(": "); why.find("cannot be handled as a") < end) {
+    why.erase(0, end + 2);
   }
   FieldErrors errors;
-  errors.invalid("patch", shown, decoded.error().message);
+  errors.invalid("patch", shown_patch(call, object), why);
   return base::error(invalid(Kind(), "", errors.causes()));
 }
 
+// Null where the object has nothing left to wait for.
+Value kept_or_gone(Call& call, Value object) {
+  call.leaves = Value();
+  if (!may_go(object)) return object;
+  call.leaves = std::move(object);
+  return {};
+}
+
+std::function<Value(Value)> seen_by(const CallPtr& call) {
+  return [call](Value object) { return call->leaves.is_null() ? object : call->leaves; };
+}
+
 base::Result<Value> patch_or_apply(const Core& core, const Call& call, const Value& current) {
-  if (!is_apply(call)) return apply_patch(*call.kind, call.request, current);
-  auto applied = apply_configuration(core, call, current);
+  const Value shown = call.view != nullptr ? call.view->view->from_stored(current) : current;
+  if (!is_apply(call)) return apply_patch(call.face(), call.request, shown);
+  auto applied = apply_configuration(core, call, shown);
   if (!applied && applied.error().code == Code::kInternal) {
     return base::error(plain_error(applied.error().message));
   }
@@ -158,7 +224,7 @@ void do_create(Core& core, const CallPtr& call) {
     }
     if (!generated) break;
   }
-  fail(core, call, already_exists(kind, name));
+  fail(core, call, already_exists(call->face(), name));
 }
 
 void do_update(Core& core, const CallPtr& call) {
@@ -172,8 +238,9 @@ void do_update(Core& core, const CallPtr& call) {
     TS_TRY(Value object, decode_body(*call, call->request.body, current));
     TS_TRY(object,
            prepare_update(core, *call, std::move(object), current, call->request.subresource));
-    return may_go(object) ? Value() : object;
+    return kept_or_gone(*call, std::move(object));
   };
+  update.view = seen_by(call);
   run_update(core, call, update);
 }
 
@@ -193,8 +260,9 @@ void do_patch(Core& core, const CallPtr& call) {
     TS_TRY(object, decode_patched(*call, object, current));
     TS_TRY(object,
            prepare_update(core, *call, std::move(object), current, call->request.subresource));
-    return may_go(object) ? Value() : object;
+    return kept_or_gone(*call, std::move(object));
   };
+  update.view = seen_by(call);
   run_update(core, call, update);
 }
 

@@ -100,7 +100,8 @@ void NamespaceController::empty(const Object& object, Done done) {
   auto left = std::make_shared<size_t>(0);
   std::vector<Action> actions;
   for (const Kind* kind : kinds_.all()) {
-    if (kind->namespaced && !kind->virtual_create) actions.push_back(clear_kind(name, *kind, left));
+    if (kind->namespaced && !kind->virtual_create && !kind->view)
+      actions.push_back(clear_kind(name, *kind, left));
   }
   run_all(std::move(actions),
           [this, object, name, left, done = std::move(done)](base::Status status) {

@@ -170,7 +170,7 @@ Cluster::Cluster(kube::Client& client, base::Executor& executor, const base::Clo
       random_(random),
       events_(client, clock, random_.fork(), "tessera-controllers") {
   for (const Kind* kind : kinds.all()) {
-    if (kind->kind == "Event" || kind->virtual_create) continue;
+    if (kind->kind == "Event" || kind->virtual_create || kind->view) continue;
     entries_.push_back({std::make_unique<Cache>(*kind), nullptr});
   }
 }

@@ -98,6 +98,7 @@ void QuotaController::sync(const std::string& key, Done done) {
                  counting->quota = *found;
                  counting->used = zero_quota_usage(found->json(), kinds_);
                  for (const Kind* kind : kinds_.all()) {
+                   if (kind->view) continue;
                    for (const auto& [name, amount] : counting->used) {
                      if (!quota_tracks(*kind, name)) continue;
                      counting->kinds.push_back(kind);

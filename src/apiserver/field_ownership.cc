@@ -108,15 +108,19 @@ Value owners_after(const Core& core, const Call& call, const Value& before, cons
 }
 
 base::Result<Value> apply_configuration(const Core& core, const Call& call, const Value& live) {
-  const Kind& kind = *call.kind;
+  return apply_configuration(core, call, live, call.face(), call.request.subresource);
+}
+
+base::Result<Value> apply_configuration(const Core& core, const Call& call, const Value& live,
+                                        const Kind& kind, std::string_view part) {
   if (kind.schema == nullptr) {
     return base::error(bad_request("this kind has no schema to apply a configuration by"));
   }
   const std::string manager = manager_of(call);
   const std::string api_version = kind.api_version();
   const kube::FieldWriter writer{manager, call.request.subresource, core.now()};
-  return kube::apply(rules_of(kind, api_version, call.request.subresource), live, call.request.body,
-                     writer, read_flag(call.request, "force"));
+  return kube::apply(rules_of(kind, api_version, part), live, call.request.body, writer,
+                     read_flag(call.request, "force"));
 }
 
 }  // namespace tessera::apiserver

@@ -29,5 +29,9 @@ void set_owners(json::Value& object, json::Value list);
 // The object that the applied configuration of `call` makes of `live` (null: there is none yet).
 base::Result<json::Value> apply_configuration(const Core& core, const Call& call,
                                               const json::Value& live);
+// The same for what stands for the object: its Scale.
+base::Result<json::Value> apply_configuration(const Core& core, const Call& call,
+                                              const json::Value& live, const Kind& kind,
+                                              std::string_view part);
 
 }  // namespace tessera::apiserver

@@ -98,6 +98,8 @@ struct Front::Impl : std::enable_shared_from_this<Front::Impl> {
   void finish(const Exchange& exchange, const base::Status& done) const;
   void limit_watch(Query& query);
   base::Status answer_watch(Exchange& exchange, const Caller& caller, Operation operation);
+  void refuse_patch(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                    kube::Request asked, base::Error why);
   base::Status answer_container(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
                                 kube::Request asked);
 };
@@ -280,7 +282,12 @@ base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const C
     return answer_container(exchange, caller, std::move(operation.request));
   }
   const RawBody raw{exchange->request.header("content-type"), exchange->request.body};
-  TS_TRY_STATUS(read_body(raw, *exchange->kind, operation.request, &exchange->warnings));
+  const auto read = read_body(raw, *exchange->kind, operation.request, &exchange->warnings);
+  if (!read && operation.request.verb == kube::Verb::kPatch) {
+    refuse_patch(exchange, caller, std::move(operation.request), read.error());
+    return {};
+  }
+  TS_TRY_STATUS(read);
   if (exchange->subject.name.empty()) {
     exchange->subject.name = operation.request.body.get("metadata", "name").str();
   }
@@ -293,6 +300,25 @@ base::Status Front::Impl::run(const std::shared_ptr<Exchange>& exchange, const C
     send_object(*exchange, reply.http_status, *reply.result, clock->now());
   });
   return {};
+}
+
+// That there is nothing to patch is told before what is wrong with the patch; an apply would make it.
+void Front::Impl::refuse_patch(const std::shared_ptr<Exchange>& exchange, const Caller& caller,
+                               kube::Request asked, base::Error why) {
+  const bool told_first = why.code == Code::kUnsupportedMediaType || why.code == Code::kInvalid ||
+                          why.code == Code::kTooLarge;
+  if (told_first || asked.patch_type == kube::PatchType::kApply) {
+    exchange->seat.reset();
+    return send_error(*exchange, why);
+  }
+  asked.verb = kube::Verb::kGet;
+  asked.subresource.clear();
+  asked.query.clear();
+  api.call(caller, std::move(asked), [exchange, why = std::move(why)](ApiReply reply) {
+    exchange->seat.reset();
+    const bool missing = !reply.result && reply.result.error().code == Code::kNotFound;
+    send_error(*exchange, missing ? reply.result.error() : why);
+  });
 }
 
 // A pod may have a log; a process to talk to it never has.

@@ -146,7 +146,10 @@ base::Status WatchStreams::start(const Caller& caller, kube::Request request, co
       [with_both](base::Status status) {
         with_both([&](Shared& shared, const auto& live) { shared.close(live, status); });
       });
-  if (!watching && watching.error().code != base::Code::kExpired) {
+  const auto in_stream = [](base::Code code) {
+    return code == base::Code::kExpired || code == base::Code::kTimeout;
+  };
+  if (!watching && !in_stream(watching.error().code)) {
     shared_->remove(stream);
     return base::error(std::move(watching).error());
   }

@@ -68,6 +68,7 @@ const Kinds& Kinds::builtin() {
     add_policy_kinds(*kinds);
     add_review_kinds(*kinds);
     add_other_kinds(*kinds);
+    add_view_kinds(*kinds);
     return kinds;
   }();
   return *kBuiltin;

@@ -49,23 +49,39 @@ Kind node_kind() {
 }
 
 Kind pod_kind() {
-  return {.kind = "Pod",
-          .plural = "pods",
-          .singular = "pod",
-          .short_names = {"po"},
-          .categories = {"all"},
-          .status_subresource = true,
-          .has_generation = true,
-          .subresources = {"binding", "eviction", "ephemeralcontainers", "resize", "log"},
-          .defaults = default_pod,
-          .prepare_create = prepare_new_pod,
-          .prepare_update = keep_status,
-          .validate = validate_pod,
-          .validate_update = validate_pod_update,
-          .selectable_fields = {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
-                                "spec.serviceAccountName", "status.phase", "status.podIP",
-                                "status.nominatedNodeName"},
-          .columns = pod_columns()};
+  return {
+      .kind = "Pod",
+      .plural = "pods",
+      .singular = "pod",
+      .short_names = {"po"},
+      .categories = {"all"},
+      .status_subresource = true,
+      .has_generation = true,
+      .subresources = {"binding", "eviction", "ephemeralcontainers", "resize", "log"},
+      .defaults = default_pod,
+      .prepare_create = prepare_new_pod,
+      .prepare_update = keep_status,
+      .validate = validate_pod,
+      .validate_update = validate_pod_update,
+      .selectable_fields = {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+                            "spec.serviceAccountName", "status.phase", "status.podIP",
+                            "status.nominatedNodeName", "spec.hostNetwork", "status.podIPs"},
+      .field_value = [](const Value& pod, std::string_view field) -> std::optional<std::string> {
+        if (field == "status.podIPs") return std::string();  // may be asked for, and is never set
+        if (field != "spec.hostNetwork") return std::nullopt;
+        return std::string(pod["spec"]["hostNetwork"].as_bool() ? "true" : "false");
+      },
+      .columns = pod_columns()};
+}
+
+// Asked of the API and carried out by it (api_pods.cc); never stored.
+Kind binding_kind() {
+  return {.kind = "Binding",
+          .plural = "bindings",
+          .singular = "binding",
+          .virtual_create = [](VirtualCreate&) -> base::Result<Value> {
+            return base::error(base::Code::kInternal, "bindings are carried out on their pods");
+          }};
 }
 
 Kind config_map_kind() {
@@ -145,6 +161,7 @@ void add_core_kinds(Kinds& kinds) {
   kinds.add(namespace_kind());
   kinds.add(node_kind());
   kinds.add(pod_kind());
+  kinds.add(binding_kind());
   kinds.add(config_map_kind());
   kinds.add(secret_kind());
   kinds.add(service_kind());

@@ -1,8 +1,9 @@
+#include "apiserver/kinds_views.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "apiserver/columns.h"
-#include "apiserver/kind.h"
 #include "apiserver/validate_core.h"
 #include "apiserver/validate_meta.h"
 #include "kube/schema.h"
@@ -89,7 +90,19 @@ void validate_new_event_update(const Value& event, const Value& before, FieldErr
 
 }  // namespace
 
+std::vector<Column> columns_of_view(std::vector<Column> columns, Value (*to_stored)(const Value&)) {
+  for (Column& column : columns) {
+    if (!column.cell) continue;
+    column.cell = [cell = std::move(column.cell), to_stored](const kube::Object& object,
+                                                             base::Time now) {
+      return cell(kube::Object(to_stored(object.json())), now);
+    };
+  }
+  return columns;
+}
+
 void add_view_kinds(Kinds& kinds) {
+  kinds.add(autoscaler_v1_kind());
   kinds.add(
       {.group = "events.k8s.io",
        .kind = "Event",
@@ -101,7 +114,7 @@ void add_view_kinds(Kinds& kinds) {
        .selectable_fields = {"reason", "regarding.kind", "regarding.namespace", "regarding.name",
                              "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion",
                              "regarding.fieldPath", "reportingController", "type"},
-       .columns = event_columns(),
+       .columns = columns_of_view(event_columns(), to_core),
        .view = KindView{.of = kube::core_v1("events"),
                         .to_stored = to_core,
                         .from_stored = from_core,

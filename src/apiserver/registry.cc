@@ -11,6 +11,7 @@
 #include "apiserver/rbac_guard.h"
 #include "apiserver/registry_meta.h"
 #include "apiserver/validate_meta.h"
+#include "apiserver/warnings.h"
 #include "kube/managed_fields.h"
 
 namespace tessera::apiserver {
@@ -33,10 +34,10 @@ base::Status fill_meta(Core& core, const Call& call, Value& object) {
   TS_TRY_STATUS(check_namespace(call, object));
   Value& meta = object.ref("metadata");
   if (!meta["resourceVersion"].as_string().empty()) {
-    return base::error(bad_request("resourceVersion should not be set on objects to be created"));
+    return base::error(plain_error("resourceVersion should not be set on objects to be created"));
   }
   for (const char* field : {"resourceVersion", "selfLink", "managedFields", "deletionTimestamp",
-                            "deletionGracePeriodSeconds", "generation"}) {
+                            "deletionGracePeriodSeconds"}) {
     meta.erase(field);
   }
   if (kind.namespaced) meta.set("namespace", call.request.ns);
@@ -135,6 +136,12 @@ void count_generation(const Kind& kind, Value& object, const Value& before) {
   }
 }
 
+void warn(Call& call, const Value& object, const Value& before) {
+  for (std::string& text : warnings_of(*call.kind, object, before)) {
+    call.warnings.push_back(std::move(text));
+  }
+}
+
 base::Status admit_create(Core& core, const Call& call, Value& object) {
   const Kind& kind = *call.kind;
   const Value& meta = object["metadata"];
@@ -168,12 +175,14 @@ base::Result<Value> prepare_create(Core& core, Call& call) {
   FieldErrors errors;
   validate_metadata(kind, object, errors);
   if (kind.validate) kind.validate(object, errors);
+  if (call.view != nullptr && call.view->validate) call.view->validate(object, errors);
   if (&kind == core.services && errors.empty() && !call.dry_run) {
     core.ips.assign(object, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
   TS_TRY_STATUS(admit_node_caller(core, call, Value(), object));
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
   TS_TRY_STATUS(check_limits(core, kind, object));
+  warn(call, object, Value());
   return object;
 }
 
@@ -229,12 +238,17 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   } else if (!status && kind.validate_update) {
     kind.validate_update(object, before, errors);
   }
+  if (!status && call.view != nullptr) {
+    if (call.view->validate) call.view->validate(object, errors);
+    if (call.view->validate_update) call.view->validate_update(object, before, errors);
+  }
   if (service && errors.empty() && !call.dry_run) {
     core.ips.reassign(object, before, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
   const bool resized = subresource == "resize" || (&kind == core.claims && subresource.empty());
   if (resized) TS_TRY_STATUS(check_limits(core, kind, object));
+  if (!status) warn(call, object, before);
   return object;
 }
 

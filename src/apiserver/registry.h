@@ -19,6 +19,10 @@ namespace tessera::apiserver {
 base::Result<json::Value> decode_body(Call& call, const json::Value& body,
                                       const json::Value& before);
 
+// The same for another kind than the call's: the Scale of an object.
+base::Result<json::Value> decode_as(const Kind& kind, Call& call, const json::Value& body,
+                                    const json::Value& before);
+
 base::Result<json::Value> prepare_create(Core& core, Call& call);
 
 // `object` is decoded. `subresource` is "" or "status".

@@ -10,6 +10,34 @@ namespace {
 
 using json::Value;
 
+// What the body says it is, as Kubernetes words that it is not `kind`.
+std::string why_not_the_kind(const Kind& kind, std::string_view said, std::string_view name) {
+  const size_t slash = said.find('/');
+  const std::string_view group = slash == said.npos ? std::string_view() : said.substr(0, slash);
+  const std::string_view version = slash == said.npos ? said : said.substr(slash + 1);
+  if (version.find('/') != version.npos) {
+    return fmt::format(
+        "the object provided is unrecognized (must be of type {}): unexpected GroupVersion string: "
+        "{}",
+        kind.kind, said.substr(0, 256));
+  }
+  const auto handled =
+      fmt::format("{} in version \"{}\" cannot be handled as a {}: ", name, version, kind.kind);
+  const bool known = said == kind.api_version() && name == kind.kind;
+  if (kind.schema != nullptr && !known && kube::find_kind_schema(group, version, name) == nullptr) {
+    return handled + fmt::format("no kind \"{}\" is registered for version \"{}\"", name, said);
+  }
+  if (name == kind.kind && group == kind.group) {
+    return fmt::format(
+        "the API version in the data ({}) does not match the expected API version ({})", said,
+        kind.api_version());
+  }
+  const std::string_view own =
+      kind.group.empty() ? "core" : std::string_view(kind.group).substr(0, kind.group.find('.'));
+  return handled + fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", version, name,
+                               own, kind.kind);
+}
+
 base::Status check_identity(const Kind& kind, const Value& body) {
   if (!body.is_object()) {
     return base::error(bad_request(fmt::format(
@@ -18,19 +46,10 @@ base::Status check_identity(const Kind& kind, const Value& body) {
   }
   const Value& version = body["apiVersion"];
   const Value& word = body["kind"];
-  if (!version.is_null() && version.as_string() != kind.api_version()) {
-    return base::error(bad_request(
-        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
-                    version.is_string() ? version.str() : version.dump(), kind.api_version())));
-  }
-  if (word.is_null() || word.as_string() == kind.kind) return {};
-  const std::string_view group =
-      kind.group.empty() ? "core" : std::string_view(kind.group).substr(0, kind.group.find('.'));
-  return base::error(bad_request(fmt::format(
-      "{} in version \"{}\" cannot be handled as a {}: converting ({}.{}) to ({}.{}): unknown "
-      "conversion",
-      word.as_string(), kind.version, kind.kind, kind.version, word.as_string(), group,
-      kind.kind)));
+  const std::string said = version.is_null() ? kind.api_version() : version.str();
+  const std::string name = word.is_null() ? kind.kind : word.str();
+  if (said == kind.api_version() && name == kind.kind) return {};
+  return base::error(bad_request(why_not_the_kind(kind, said, name)));
 }
 
 bool untouched(const Value& now, const Value* before) {
@@ -68,8 +87,8 @@ std::string handled_as(const Kind& kind, std::string_view why) {
 
 }  // namespace
 
-base::Result<Value> decode_body(Call& call, const Value& body, const Value& before) {
-  const Kind& kind = *call.kind;
+base::Result<Value> decode_as(const Kind& kind, Call& call, const Value& body,
+                              const Value& before) {
   TS_TRY_STATUS(check_identity(kind, body));
   Value object = body;
   std::vector<std::string> unknown;
@@ -99,6 +118,12 @@ base::Result<Value> decode_body(Call& call, const Value& body, const Value& befo
   if (object["apiVersion"].is_null()) object.set("apiVersion", kind.api_version());
   if (object["kind"].is_null()) object.set("kind", kind.kind);
   return object;
+}
+
+base::Result<Value> decode_body(Call& call, const Value& body, const Value& before) {
+  if (call.view == nullptr) return decode_as(*call.kind, call, body, before);
+  TS_TRY(const Value object, decode_as(*call.view, call, body, Value()));
+  return call.view->view->to_stored(object);
 }
 
 }  // namespace tessera::apiserver

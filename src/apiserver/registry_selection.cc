@@ -79,6 +79,10 @@ bool Selection::matches(const json::Value& object) const {
   if (fields_.selects_everything()) return true;
   std::string text;  // of the field looked at; string_views into the object need no copy
   return fields_.matches([&](std::string_view field) -> std::string_view {
+    if (kind_->view && kind_->view->stored_field != nullptr) {
+      text = field_text(*kind_, object, kind_->view->stored_field(field));
+      return text;
+    }
     if (!kind_->field_value) {
       const json::Value& value = at_path(object, field);
       if (value.is_string()) return value.as_string();

@@ -187,9 +187,7 @@ std::string_view query_value(const Query& query, std::string_view key) {
 
 bool query_flag(const Query& query, std::string_view key) {
   for (const auto& [k, v] : query) {
-    if (k == key)
-      return v.empty() || v == "1" || v == "t" || v == "T" || v == "true" || v == "True" ||
-             v == "TRUE";
+    if (k == key) return v != "false" && v != "0";
   }
   return false;
 }

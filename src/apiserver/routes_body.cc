@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "apiserver/api_options.h"
 #include "apiserver/routes_protobuf.h"
 #include "json/parse.h"
 #include "json/yaml.h"
@@ -117,15 +118,18 @@ base::Status read_object(const RawBody& raw, const Kind& kind, kube::Request& re
   return {};
 }
 
-base::Status read_patch(const RawBody& raw, kube::Request& request,
-                        std::vector<std::string>* warnings) {
+base::Status read_patch(const RawBody& raw, kube::Request& request) {
   TS_TRY(request.patch_type, patch_format(raw.content_type));
   std::vector<std::string> duplicates;
   base::Result<Value> patch = request.patch_type == PatchType::kApply
                                   ? parse_yaml(raw.bytes)
                                   : parse_json(raw.bytes, &duplicates);
   if (!patch && patch.error().code == Code::kBadRequest) {
-    return base::error(Code::kBadRequest, "error decoding patch: {}", patch.error().message);
+    const std::string& why = patch.error().message;
+    if (request.patch_type == PatchType::kStrategic && why.ends_with("incomplete JSON")) {
+      return base::error(Code::kBadRequest, "unexpected end of JSON input");
+    }
+    return base::error(Code::kBadRequest, "error decoding patch: {}", why);
   }
   if (!patch) return base::error(std::move(patch).error());
   const bool is_list = request.patch_type == PatchType::kJson;
@@ -133,7 +137,9 @@ base::Status read_patch(const RawBody& raw, kube::Request& request,
     return base::error(Code::kBadRequest, "error decoding patch: this patch must be {}",
                        is_list ? "a list of operations" : "an object");
   }
-  TS_TRY_STATUS(judge_duplicates(duplicates, request, "", warnings));
+  for (const std::string& path : duplicates) {
+    request.faults.push_back(fmt::format("duplicate field \"{}\"", path));
+  }
   request.body = std::move(*patch);
   return {};
 }
@@ -168,22 +174,6 @@ base::Status check_propagation(const Value& options) {
                   policy.dump());
   error.message = "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: " + why;
   error.causes.push_back({"FieldValueInvalid", why, "propagationPolicy"});
-  return base::error(std::move(error));
-}
-
-// Only "All" is a dry run.
-base::Status check_dry_run(const kube::Request& request) {
-  const std::string_view word = request.option("dryRun");
-  if (word.empty() || word == "All") return {};
-  const std::string_view options = request.verb == Verb::kCreate   ? "CreateOptions"
-                                   : request.verb == Verb::kUpdate ? "UpdateOptions"
-                                   : request.verb == Verb::kPatch  ? "PatchOptions"
-                                                                   : "DeleteOptions";
-  base::Error error{Code::kInvalid, {}, {}};
-  const std::string why = fmt::format("Unsupported value: [{}]: supported values: \"All\"",
-                                      Value(word.substr(0, 64)).dump());
-  error.message = fmt::format("{}.meta.k8s.io \"\" is invalid: dryRun: {}", options, why);
-  error.causes.push_back({"FieldValueNotSupported", why, "dryRun"});
   return base::error(std::move(error));
 }
 
@@ -229,22 +219,13 @@ base::Status read_body(const RawBody& raw, const Kind& kind, kube::Request& requ
   if (raw.bytes.size() > kBodyBytesMax) {
     return base::error(too_large_body());
   }
-  const std::string_view mode = request.option("fieldValidation");
-  if (!mode.empty() && mode != "Strict" && mode != "Warn" && mode != "Ignore") {
-    return base::error(Code::kBadRequest,
-                       "fieldValidation: Unsupported value: \"{}\": supported values: "
-                       "\"Ignore\", \"Strict\", \"Warn\"",
-                       mode);
-  }
-  if (request.verb != Verb::kGet && request.verb != Verb::kList) {
-    TS_TRY_STATUS(check_dry_run(request));
-  }
+  TS_TRY_STATUS(check_write_options(request));
   switch (request.verb) {
     case Verb::kCreate:
     case Verb::kUpdate:
       return read_object(raw, kind, request, warnings);
     case Verb::kPatch:
-      return read_patch(raw, request, warnings);
+      return read_patch(raw, request);
     case Verb::kDelete:
     case Verb::kDeleteCollection:
       return read_delete_options(raw, request);

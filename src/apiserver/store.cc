@@ -73,7 +73,9 @@ Store::Store(base::Executor& executor, std::unique_ptr<RowLog> log, History hist
 
 base::Status Store::restore(const Kinds& kinds, std::vector<StoredRow> rows, uint64_t revision) {
   std::unordered_map<std::string, const Kind*> by_resource;
-  for (const Kind* kind : kinds.all()) by_resource[resource_name(*kind)] = kind;
+  for (const Kind* kind : kinds.all()) {
+    if (!kind->view) by_resource[resource_name(*kind)] = kind;
+  }
   const std::lock_guard lock(mutex_);
   for (StoredRow& row : rows) {
     next_row_ = std::max(next_row_, row.id + 1);

@@ -78,7 +78,7 @@ void validate_config_map(const Value& object, FieldErrors& errors) {
     errors.invalid(data.key(member.name()).text(), member.key,
                    "duplicate of key present in binaryData");
   }
-  if (bytes > kDataBytesMax) errors.too_long("", kDataBytesMax);
+  if (bytes > kDataBytesMax) errors.too_long("[]", kDataBytesMax);
 }
 
 void validate_config_map_update(const Value& object, const Value& before, FieldErrors& errors) {
@@ -124,7 +124,7 @@ void validate_node_update(const Value& object, const Value& before, FieldErrors&
 void validate_event(const Value& object, FieldErrors& errors) {
   const std::string_view ns = object["metadata"]["namespace"].as_string();
   const Value about = Value(object["involvedObject"]["namespace"].as_string());
-  const bool newer = object.contains("eventTime");
+  const bool newer = !object["eventTime"].is_null();
   const bool cluster_wide = about.as_string().empty() && (ns == "default" || ns == "kube-system");
   if (newer ? about.as_string().empty() && !cluster_wide
             : about.as_string() != ns && !(about.as_string().empty() && ns == "default")) {

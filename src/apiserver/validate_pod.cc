@@ -60,13 +60,6 @@ void validate_names_in_spec(const Value& spec, const Path& at, FieldErrors& erro
   for (const char* field : {"hostname", "subdomain"}) {
     if (spec.contains(field)) validate_dns_label(spec[field].as_string(), at.child(field), errors);
   }
-  const Path secrets = at.child("imagePullSecrets");
-  for (size_t i = 0; i < spec["imagePullSecrets"].size(); ++i) {
-    const Path here = secrets.at(i);
-    if (spec["imagePullSecrets"].at(i)["name"].as_string().empty()) {
-      errors.required(here.text("name"));
-    }
-  }
   const Path gates = at.child("readinessGates");
   for (size_t i = 0; i < spec["readinessGates"].size(); ++i) {
     const Path here = gates.at(i);

@@ -1,6 +1,7 @@
 #include "apiserver/validate_resources.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "apiserver/validate_meta.h"
@@ -52,14 +53,11 @@ bool is_standard(std::string_view name) {
   return is_huge_page(name) || std::ranges::find(kNames, name) != std::end(kNames);
 }
 
-bool is_whole(const Quantity& amount) {
-  return Quantity(amount.value()) == amount;
-}
-
 void validate_huge_page(std::string_view name, const Quantity& amount, const Path& at,
                         FieldErrors& errors) {
   auto page = Quantity::parse(name.substr(kHugePages.size()));
-  if (page && page->value() > 0 && is_whole(amount) && amount.value() % page->value() == 0) return;
+  if (page && page->value() > 0 && is_whole_amount(amount) && amount.value() % page->value() == 0)
+    return;
   errors.invalid(
       at.text(), Value(amount.to_string()),
       fmt::format("{} is not positive integer multiple of {}", amount.to_string(), name));
@@ -70,7 +68,7 @@ void validate_amount(std::string_view name, const Quantity& amount, const Path& 
   if (amount.sign() < 0) {
     errors.invalid(at.text(), Value(amount.to_string()), "must be greater than or equal to 0");
   }
-  if (is_extended_resource(name) && !is_whole(amount)) {
+  if (is_extended_resource(name) && !is_whole_amount(amount)) {
     errors.invalid(at.text(), Value(amount.to_string()), "must be an integer");
   }
   if (is_huge_page(name)) validate_huge_page(name, amount, at, errors);
@@ -135,6 +133,16 @@ bool has_huge_pages(const Value& list) {
 bool is_extended_resource(std::string_view name) {
   if (is_native(name) || name.starts_with("requests.")) return false;
   return kube::check_qualified_name(std::string("requests.").append(name)).empty();
+}
+
+bool is_whole_amount(const Quantity& amount) {
+  const int64_t value = amount.value();
+  if (Quantity(value) == amount) return true;
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  if (value != kMax && value != -kMax - 1) return false;
+  // Past 64 bits: canonical text shows a fraction as thousandths or less.
+  const std::string text = amount.to_string();
+  return text.find_first_of("mun") == text.npos && text.find("e-") == text.npos;
 }
 
 bool may_overcommit(std::string_view name) {

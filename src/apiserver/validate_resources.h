@@ -15,6 +15,8 @@ namespace tessera::apiserver {
 bool is_extended_resource(std::string_view name);
 // Requests below the limit make sense: the resource can be given twice.
 bool may_overcommit(std::string_view name);
+// Of no fractions, be it as large as it may.
+bool is_whole_amount(const kube::Quantity& amount);
 // Zero where the text is no amount.
 kube::Quantity quantity_of(const json::Value& text);
 // A standard name or a qualified one; for containers only some of the standard names.

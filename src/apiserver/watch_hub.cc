@@ -7,6 +7,13 @@ namespace tessera::apiserver {
 
 using Type = kube::WatchEvent::Type;
 
+namespace {
+
+// A watch that ends tells so long before where it stands.
+constexpr base::Duration kLastBookmark = base::seconds(2);
+
+}  // namespace
+
 struct WatchHub::Watcher {
   Wanted wanted;
   std::string field;  // the indexed field and its value
@@ -16,9 +23,11 @@ struct WatchHub::Watcher {
   uint64_t number = 0;    // by age: the order in which bookmarks go out
 
   void emit(Type type, json::Value object) {
-    if (open.load(std::memory_order_acquire)) {
-      wanted.on_event({type, kube::Object(std::move(object))});
+    if (!open.load(std::memory_order_acquire)) return;
+    if (wanted.view != nullptr && type != Type::kBookmark) {
+      object = wanted.view->view->from_stored(object);
     }
+    wanted.on_event({type, kube::Object(std::move(object))});
   }
 };
 
@@ -44,6 +53,7 @@ std::unique_ptr<base::Subscription> WatchHub::subscribe(Wanted wanted) {
   auto watcher = std::make_shared<Watcher>();
   watcher->wanted = std::move(wanted);
   for (const std::string& field : watcher->wanted.kind->selectable_fields) {
+    if (watcher->wanted.view != nullptr) break;  // it speaks of fields by other names
     if (const auto value = watcher->wanted.selection.exact(field)) {
       watcher->field = field;
       watcher->value = std::string(*value);
@@ -54,6 +64,14 @@ std::unique_ptr<base::Subscription> WatchHub::subscribe(Wanted wanted) {
   executor_.post([weak, watcher] {
     if (const auto hub = weak.lock()) hub->start(watcher);
   });
+  if (watcher->wanted.bookmarks && watcher->wanted.timeout > kLastBookmark) {
+    executor_.post_after(watcher->wanted.timeout - kLastBookmark,
+                         [weak, late = std::weak_ptr(watcher)] {
+                           const auto hub = weak.lock();
+                           const auto target = late.lock();
+                           if (hub && target) hub->send_last_bookmark(*target);
+                         });
+  }
   if (watcher->wanted.timeout.ns > 0) {
     executor_.post_after(watcher->wanted.timeout, [weak, late = std::weak_ptr(watcher)] {
       const auto hub = weak.lock();
@@ -84,7 +102,8 @@ void WatchHub::start(const WatcherPtr& watcher) {
 // The objects, or the changes since; false when the store cannot tell them.
 bool WatchHub::send_start(Watcher& watcher, uint64_t now) {
   const Wanted& wanted = watcher.wanted;
-  if (wanted.since > now) return false;
+  if (wanted.since > now) return !wanted.at_least;
+  if (wanted.only_new) return true;
   if (wanted.since != 0 && !wanted.at_least) {
     const auto changes = store_->changes(wanted.kind, wanted.since, now);
     if (!changes) return false;
@@ -171,6 +190,7 @@ void WatchHub::dispatch(const Store::Change& change) {
 }
 
 void WatchHub::send_change(Watcher& watcher, const Store::Change& change) {
+  if (!watcher.wanted.at_least && change.revision <= watcher.wanted.since) return;
   const Selection& selection = watcher.wanted.selection;
   const bool was = selection.matches(change.before);
   const bool is = selection.matches(change.after);
@@ -185,13 +205,22 @@ void WatchHub::send_change(Watcher& watcher, const Store::Change& change) {
 }
 
 void WatchHub::send_bookmark(Watcher& watcher, uint64_t revision, bool initial_end) {
-  const Kind& kind = *watcher.wanted.kind;
+  const Wanted& wanted = watcher.wanted;
+  const Kind& kind = wanted.view != nullptr ? *wanted.view : *wanted.kind;
   json::Value object =
       json::Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind}});
   object.ref("metadata", "resourceVersion") = std::to_string(revision);
   object.ref("metadata", "creationTimestamp") = nullptr;
   if (initial_end) object.ref("metadata", "annotations", "k8s.io/initial-events-end") = "true";
   watcher.emit(Type::kBookmark, std::move(object));
+}
+
+void WatchHub::send_last_bookmark(Watcher& watcher) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!watcher.enlisted) return;
+  }
+  send_bookmark(watcher, std::max(store_->observed(), watcher.wanted.since), false);
 }
 
 // The timer runs while someone wants bookmarks.
@@ -214,7 +243,9 @@ void WatchHub::send_bookmarks() {
     due = all_by_age();
   }
   std::erase_if(due, [](const WatcherPtr& watcher) { return !watcher->wanted.bookmarks; });
-  for (const WatcherPtr& watcher : due) send_bookmark(*watcher, store_->observed(), false);
+  for (const WatcherPtr& watcher : due) {
+    send_bookmark(*watcher, std::max(store_->observed(), watcher->wanted.since), false);
+  }
   start_bookmarks();
 }
 

@@ -29,8 +29,11 @@ class WatchHub : public std::enable_shared_from_this<WatchHub> {
  public:
   struct Wanted {
     const Kind* kind = nullptr;
+    const Kind* view = nullptr;  // as which the objects are shown; null: as they are
     Selection selection;
-    uint64_t since = 0;     // changes after this revision; 0: the objects first
+    uint64_t since =
+        0;  // changes after this revision, which may yet have to come; 0: the objects first
+    bool only_new = false;  // changes from now on
     bool at_least = false;  // `since` only says how fresh the objects must be (sendInitialEvents)
     bool bookmarks = false;
     bool initial_bookmark = false;  // the bookmark that ends the initial events
@@ -67,6 +70,7 @@ class WatchHub : public std::enable_shared_from_this<WatchHub> {
   void end(const WatcherPtr& watcher, const base::Status& why);
   void start_bookmarks();
   void send_bookmarks();
+  void send_last_bookmark(Watcher& watcher);
   static void send_change(Watcher& watcher, const Store::Change& change);
   static void send_bookmark(Watcher& watcher, uint64_t revision, bool initial_end);
 

@@ -33,6 +33,8 @@ struct Request {
   // Query parameters by their Kubernetes names: labelSelector, fieldSelector, resourceVersion, limit, continue, dryRun,
   // fieldManager, force, fieldValidation, propagationPolicy, gracePeriodSeconds, ...
   std::vector<std::pair<std::string, std::string>> query;
+  // What a strict reader of a patch found before it became `body`: duplicate field "a".
+  std::vector<std::string> faults;
 
   std::string_view option(std::string_view key) const {
     for (const auto& [k, v] : query) {

@@ -90,7 +90,8 @@ base::Result<json::Value> normalize(const SchemaType& type, const json::Value& v
                                     std::vector<std::string>* unknown);
 
 // Strategic merge patch with $patch, $retainKeys, $setElementOrder and $deleteFromPrimitiveList
-// directives.
+// directives. Errors in Kubernetes' words: kBadRequest for a form that is wrong, kInvalid for what is not supported,
+// kInternal for what Kubernetes does not class.
 base::Result<json::Value> apply_strategic_merge(const SchemaType& type, const json::Value& target,
                                                 const json::Value& patch);
 

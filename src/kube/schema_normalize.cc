@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/time.h"
+#include "kube/go_text.h"
 #include "kube/quantity.h"
 #include "kube/schema.h"
 
@@ -260,10 +261,11 @@ class Normalizer {
     return true;
   }
 
+  // Bytes and times are told without their place, as Kubernetes tells them.
   bool bytes(const Value& value, const Place& at) {
     if (!value.is_string()) return refuse(value, "string with base64 text", at);
     const int64_t bad = bad_base64_at(value.as_string());
-    return bad < 0 || say("{}: illegal base64 data at input byte {}", at.text(), bad);
+    return bad < 0 || say("illegal base64 data at input byte {}", bad);
   }
 
   bool quantity(Value& value, const Place& at) {
@@ -277,11 +279,10 @@ class Normalizer {
   }
 
   bool time(bool micro, Value& value, const Place& at) {
-    if (!value.is_string()) return refuse(value, "time in RFC 3339 form", at);
+    if (!value.is_string()) return refuse(value, "string", at);
     auto parsed = base::parse_rfc3339(value.as_string());
-    if (!parsed) {
-      return say("{}: parsing time {} as RFC 3339: {}", at.text(), value.dump(),
-                 parsed.error().message);
+    if (!parsed || !is_go_time(value.as_string(), micro)) {
+      return say("{}", go_time_error(value.as_string(), micro));
     }
     const std::string canonical =
         micro ? base::to_rfc3339_micro(*parsed) : base::to_rfc3339(*parsed);

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "kube/go_text.h"
+
 namespace tessera::kube::strategic {
 
 using base::Code;
@@ -31,24 +33,25 @@ void Index::add(const Value& key_value) {
 
 Result<bool> elements_are_objects(const Value& a, const Value& b) {
   size_t objects = 0;
+  size_t lists = 0;
   for (const Value* list : {&a, &b}) {
     for (const Value& item : list->items()) {
-      if (item.is_array()) {
-        return base::error(Code::kBadRequest, "a list of lists cannot be merged");
-      }
       objects += item.is_object() ? 1 : 0;
+      lists += item.is_array() ? 1 : 0;
     }
   }
-  if (objects != 0 && objects != a.size() + b.size()) {
-    return base::error(Code::kBadRequest,
-                       "a list of objects and a list of plain values cannot be merged");
+  const size_t all = a.size() + b.size();
+  if ((objects != 0 && objects != all) || (lists != 0 && lists != all)) {
+    return base::error(Code::kInternal, "list element types are not identical: [{} {}]", go_text(a),
+                       go_text(b));
   }
+  if (lists != 0) return base::error(Code::kInvalid, "lists of lists are not supported");
   return objects != 0;
 }
 
 tl::unexpected<base::Error> no_merge_key(const Value& element, std::string_view key) {
-  return base::error(Code::kBadRequest, "map: {} does not contain declared merge key: {}",
-                     element.dump(), key);
+  return base::error(Code::kInternal, "map: {} does not contain declared merge key: {}",
+                     go_text(element), key);
 }
 
 void erase_matching(Value& list, std::string_view key, const Value& key_value) {
@@ -90,9 +93,9 @@ Status check_order(const Value& change, const Value& order, std::string_view key
     const int64_t place = places.find_element(item);
     if (place < last || place < 0) {
       return base::error(
-          Code::kBadRequest,
-          "the order in the patch's list does not match its $setElementOrder list at {}",
-          (key.empty() ? item : item[key]).dump());
+          Code::kInternal,
+          "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+          go_text(change), go_text(order));
     }
     last = place;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "kube/go_text.h"
 #include "kube/schema.h"
 #include "kube/strategic_lists.h"
 
@@ -42,6 +43,16 @@ bool is_directive(std::string_view key) {
          key.starts_with(kDeleteFrom);
 }
 
+tl::unexpected<base::Error> bad_directive(const Value& element) {
+  return base::error(Code::kInternal, "unknown patch type: {} in map: {}", go_text(element[kPatch]),
+                     go_text(element));
+}
+
+tl::unexpected<base::Error> no_list(const Value& found) {
+  return base::error(Code::kInternal, "expected a []interface {{}}, but received a {}",
+                     go_type(found));
+}
+
 // A patch value that stands where the target has nothing: directives and nulls go.
 Result<Value> without_directives(const Value& patch);
 
@@ -52,8 +63,7 @@ Result<Value> list_without_directives(const Value& patch) {
       const std::string_view directive = item[kPatch].as_string();
       if (directive == "delete" || directive == "replace") continue;
       if (directive != "merge") {
-        return base::error(Code::kBadRequest, "unknown patch type {} in a list element",
-                           item[kPatch].dump());
+        return bad_directive(item);
       }
     }
     TS_TRY(Value clean, without_directives(item));
@@ -96,8 +106,7 @@ class Merger {
       if (*directive == Value("replace")) return replaced(patch);
       if (*directive == Value("delete")) return Value::object();
       if (!(*directive == Value("merge"))) {
-        return base::error(Code::kBadRequest, "unknown patch type {}: use replace, delete or merge",
-                           directive->dump());
+        return bad_directive(patch);
       }
     }
     Value out = target;
@@ -159,7 +168,7 @@ class Merger {
     const Value* keys = patch.find(kRetainKeys);
     if (keys == nullptr) return {};
     if (!keys->is_array()) {
-      return base::error(Code::kBadRequest, "$retainKeys must be a list of field names");
+      return base::error(Code::kBadRequest, "invalid patch format of retainKeys");
     }
     const auto named = [&](std::string_view key) {
       const auto items = keys->items();
@@ -168,9 +177,7 @@ class Merger {
     };
     for (const Member& member : patch.members()) {
       if (is_directive(member.name()) || member.value.is_null() || named(member.name())) continue;
-      return base::error(Code::kBadRequest,
-                         "the $retainKeys list does not name \"{}\", which the patch sets",
-                         member.name());
+      return base::error(Code::kBadRequest, "invalid patch format of retainKeys");
     }
     const Value before = out;
     for (const Member& member : before.members()) {
@@ -185,15 +192,12 @@ class Merger {
     for (const Member& member : patch.members()) {
       if (!member.name().starts_with(kSetOrder)) continue;
       const std::string_view key = member.name().substr(kSetOrder.size());
-      if (!member.value.is_array()) {
-        return base::error(Code::kBadRequest, "$setElementOrder/{} must be a list", key);
-      }
+      if (!member.value.is_array()) return no_list(member.value);
       const Rule rule = rule_of(type, key);
       const Value before = out[key];
       const Value change = patch[key];
       if ((!before.is_null() && !before.is_array()) || (!change.is_null() && !change.is_array())) {
-        return base::error(Code::kBadRequest, "$setElementOrder/{}: \"{}\" is not a list", key,
-                           key);
+        return no_list(change.is_null() || change.is_array() ? before : change);
       }
       if (before.is_null() && change.is_null()) continue;
       TS_TRY_STATUS(strategic::check_order(change, member.value, rule.key()));
@@ -218,7 +222,7 @@ class Merger {
     Value merged = before;
     if (maps) {
       if (rule.key().empty()) {
-        return base::error(Code::kBadRequest, "cannot merge lists without merge key for {}",
+        return base::error(Code::kInternal, "cannot merge lists without merge key for {}",
                            rule.field->name);
       }
       TS_TRY(const Value changes, special_elements(rule.key(), change, merged));
@@ -244,9 +248,7 @@ class Merger {
         if (!item.contains(key)) return strategic::no_merge_key(item, key);
         strategic::erase_matching(merged, key, item[key]);
       } else {
-        return base::error(Code::kBadRequest,
-                           "unknown patch type {} in a list element: use delete or replace",
-                           directive->dump());
+        return bad_directive(item);
       }
     }
     if (!replace) return rest;
@@ -273,11 +275,11 @@ class Merger {
   }
 
   Status delete_scalars(std::string_view key, const Value& gone, Value& out) {
-    if (!gone.is_array()) {
-      return base::error(Code::kBadRequest, "$deleteFromPrimitiveList/{} must be a list", key);
-    }
     const Value before = out[key];
     if (!before.is_array()) return {};
+    if (!gone.is_array()) {
+      return base::error(Code::kBadRequest, "invalid patch format of primitive list");
+    }
     out.set(key, strategic::without(before, gone));
     return {};
   }

@@ -177,6 +177,7 @@ base::Status World::boot() {
 
 base::Status World::watch_all() {
   for (const apiserver::Kind* kind : api_->kinds().all()) {
+    if (kind->view) continue;
     kube::Request request;
     request.verb = kube::Verb::kList;
     request.gvr = kind->gvr();

@@ -72,6 +72,12 @@ class Performer:
         self.server, self.objects, self.connection = server, objects, None
 
     def request(self, method, path, headers, body):
+        if 'Authorization' in headers:  # nothing else must tell who calls
+            connection = self.server.stranger()
+            answer = self.server.send(connection, method, path, headers, body)
+            data = answer.read()
+            connection.close()
+            return servers.Answer(answer.status, answer.getheaders(), data)
         for attempt in (1, 2):
             fresh = self.connection is None
             if fresh:

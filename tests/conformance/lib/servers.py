@@ -30,6 +30,10 @@ class Server:
     def connect(self, limit_s=30):
         return http.client.HTTPSConnection('127.0.0.1', self.port, timeout=limit_s, context=self.context)
 
+    def stranger(self, limit_s=30):
+        """A connection without the certificate that we are known by."""
+        return http.client.HTTPSConnection('127.0.0.1', self.port, timeout=limit_s, context=client_context())
+
     def send(self, connection, method, path, headers, body):
         connection.request(method, path, body=body, headers={**self.headers, **headers})
         return connection.getresponse()
