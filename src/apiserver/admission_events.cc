@@ -21,6 +21,12 @@ base::Time last_seen(const Value& event) {
   return latest;
 }
 
+// Past its time, or said in a future that only a clock which went back can have seen.
+bool is_over(const Value& event, base::Time now, base::Duration ttl) {
+  const base::Time seen = last_seen(event);
+  return seen <= now - ttl || seen > now + ttl;
+}
+
 }  // namespace
 
 void EventExpiry::on_change(const Store::Change& change) {
@@ -41,11 +47,12 @@ void EventExpiry::sweep() {
   armed_ = false;
   const auto core = core_.lock();
   if (!core) return;
-  const base::Time limit = core->now() - core->options.event_ttl;
+  const base::Time now = core->now();
+  const base::Duration ttl = core->options.event_ttl;
   const auto page = core->store->list(core->events, {});
   if (!page || page->items.empty()) return;
   for (const Value& event : page->items) {
-    if (last_seen(event) > limit) continue;
+    if (!is_over(event, now, ttl)) continue;
     auto call = std::make_shared<Call>();
     call->kind = core->events;
     call->done = [](const ApiReply&) {};
@@ -53,8 +60,8 @@ void EventExpiry::sweep() {
     run_update(*core, call,
                {key,
                 key,
-                [limit](const Value& current) -> base::Result<Value> {
-                  return last_seen(current) > limit ? current : Value();
+                [now, ttl](const Value& current) -> base::Result<Value> {
+                  return is_over(current, now, ttl) ? Value() : current;
                 },
                 200,
                 {}});

@@ -202,7 +202,12 @@ base::Status read_delete_options(const RawBody& raw, kube::Request& request) {
                        kind, request.body["apiVersion"].as_string());
   }
   TS_TRY_STATUS(check_propagation(request.body));
-  if (!request.body["dryRun"].empty() && request.option("dryRun").empty()) {
+  // Where there is a body, the query does not count.
+  std::erase_if(request.query, [](const auto& option) {
+    return option.first == "dryRun" || option.first == "propagationPolicy" ||
+           option.first == "gracePeriodSeconds" || option.first == "orphanDependents";
+  });
+  if (!request.body["dryRun"].empty()) {
     request.query.emplace_back("dryRun", request.body["dryRun"].at(0).str());
   }
   return {};
@@ -219,7 +224,8 @@ base::Status read_body(const RawBody& raw, const Kind& kind, kube::Request& requ
   if (raw.bytes.size() > kBodyBytesMax) {
     return base::error(too_large_body());
   }
-  TS_TRY_STATUS(check_write_options(request));
+  const bool deletes = request.verb == Verb::kDelete || request.verb == Verb::kDeleteCollection;
+  if (!deletes || raw.bytes.empty()) TS_TRY_STATUS(check_write_options(request));
   switch (request.verb) {
     case Verb::kCreate:
     case Verb::kUpdate:

@@ -145,6 +145,39 @@ TEST(Watch, Ends_by_time_by_drop_and_at_the_close_of_the_api) {
   EXPECT_EQ(api.create("pods", TestApi::pod("b")).error().code, Code::kUnavailable);
 }
 
+TEST(Watch, From_a_version_of_the_future_waits_for_it) {
+  TestApi api;
+  Seen seen;
+  ASSERT_TRUE(watch(api, seen, {{"resourceVersion", std::to_string(api->revision() + 1)}}));
+  ASSERT_TRUE(api.create("pods", TestApi::pod("a")));  // has that version, so nothing is told
+  ASSERT_TRUE(api.create("pods", TestApi::pod("b")));
+  EXPECT_THAT(seen.events, ElementsAre("ADDED b"));
+}
+
+TEST(Watch, That_asks_for_no_initial_events_begins_now) {
+  TestApi api;
+  ASSERT_TRUE(api.create("pods", TestApi::pod("a")));
+  Seen seen;
+  ASSERT_TRUE(
+      watch(api, seen, {{"sendInitialEvents", "false"}, {"resourceVersionMatch", "NotOlderThan"}}));
+  ASSERT_TRUE(api.create("pods", TestApi::pod("b")));
+  EXPECT_THAT(seen.events, ElementsAre("ADDED b"));
+}
+
+TEST(Watch, Tells_where_it_stands_before_its_time_is_over) {
+  TestApi api;
+  Seen seen;
+  ASSERT_TRUE(watch(api, seen,
+                    {{"allowWatchBookmarks", "true"},
+                     {"resourceVersion", std::to_string(api->revision())},
+                     {"timeoutSeconds", "5"}}));
+  api.advance(base::seconds(3));
+  EXPECT_THAT(seen.events, ElementsAre("BOOKMARK"));
+  EXPECT_FALSE(seen.closed);
+  api.advance(base::seconds(2));
+  EXPECT_TRUE(seen.closed);
+}
+
 TEST(Watch, Can_be_dropped_from_its_own_event) {
   TestApi api;
   Seen seen;
