@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import figures  # noqa: E402
 import running  # noqa: E402
 
-WANTED = ('tessera', 'tessera_bench', 'tessera_sim_suite')
+WANTED = ('tessera', 'tessera_bench', 'tessera_load', 'tessera_sim_suite')
 
 
 def load_areas():
