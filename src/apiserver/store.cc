@@ -86,6 +86,7 @@ base::Status Store::restore(const Kinds& kinds, std::vector<StoredRow> rows, uin
       return base::error(base::Code::kInternal, "object {} {}/{} in the store does not read: {}",
                          row.resource, row.ns, row.name, object.error().message);
     }
+    interner_.intern(*object);
     object->ref("metadata", "resourceVersion") = revision_text(row.revision);
     const std::string key = store_key(*known->second, row.ns, row.name);
     Entry entry{std::move(*object), row.revision, row.id};
@@ -166,6 +167,10 @@ Store::Outcome Store::commit(std::span<Write> writes) {
   std::vector<std::string> texts;
   texts.reserve(writes.size());
   for (const Write& write : writes) texts.push_back(row_text(write.object, logged_));
+  {
+    const std::lock_guard lock(intern_mutex_);
+    for (Write& write : writes) interner_.intern(write.object);
+  }
   const std::lock_guard lock(mutex_);
   if (closed_) return Outcome::kClosed;
   for (const Write& write : writes) {

@@ -25,6 +25,7 @@
 #include "apiserver/kind.h"
 #include "base/executor.h"
 #include "base/result.h"
+#include "json/interner.h"
 #include "json/value.h"
 
 namespace tessera::apiserver {
@@ -179,7 +180,9 @@ class Store : public std::enable_shared_from_this<Store> {
   const History history_limits_;
   std::function<void(const Change&)> observer_;
 
-  std::mutex write_mutex_;  // one batch at a time; taken before mutex_
+  std::mutex intern_mutex_;  // taken before no other
+  json::Interner interner_;  // what objects have in common is kept once
+  std::mutex write_mutex_;   // one batch at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::unordered_map<const Kind*, Table> tables_;
   std::deque<Change> history_;  // by revision; its tail may not be durable yet

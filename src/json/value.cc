@@ -1,59 +1,18 @@
 #include "json/value.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <new>
-#include <vector>
 
 #include "base/check.h"
 
 namespace tessera::json {
-namespace {
 
-constexpr uint32_t kImmortal = 0xffffffffU;
-constexpr size_t kInlineMax = 14;
+// Values move by their bits: nothing points into them.
+static_assert(sizeof(Member) == 2 * sizeof(Value));
 
-const Value kNullValue;
-
-}  // namespace
-
-// Memory of one counted node: {refs}{payload}. A node whose count is kImmortal is never counted nor freed.
-struct Value::Node {
-  std::atomic<uint32_t> refs{1};
-};
-
-struct Value::StringNode : Node {
-  uint32_t size = 0;
-  char* data() { return reinterpret_cast<char*>(this + 1); }
-};
-
-struct Value::ArrayNode : Node {
-  std::vector<Value> items;
-};
-
-struct Value::ObjectNode : Node {
-  std::vector<Member> members;
-
-  std::vector<Member>::iterator lower(std::string_view key) {
-    return std::lower_bound(members.begin(), members.end(), key,
-                            [](const Member& m, std::string_view k) { return m.name() < k; });
-  }
-};
-
-template <class T>
-T Value::load() const noexcept {
-  T out;
-  std::memcpy(&out, raw_, sizeof out);
-  return out;
-}
-
-template <class T>
-void Value::store(T value) noexcept {
-  std::memcpy(raw_, &value, sizeof value);
-}
+const Value Value::kNullValue;
 
 Value::Value(bool b) noexcept : raw_{} {
   raw_[0] = b ? 1 : 0;
@@ -70,35 +29,15 @@ Value::Value(double d) noexcept : raw_{} {
   set_tag(Tag::kDouble);
 }
 
-Value::Value(std::string_view s) : raw_{} {
-  if (s.size() <= kInlineMax) {
-    if (!s.empty()) std::memcpy(raw_, s.data(), s.size());  // an empty view may have no data at all
-    raw_[14] = static_cast<unsigned char>(s.size());
-    set_tag(Tag::kInline);
-    return;
-  }
+void Value::make_heap_string(std::string_view s) {
   TS_CHECK(s.size() < 0xffffffffU, "string of {} bytes", s.size());
-  void* memory = std::malloc(sizeof(StringNode) + s.size());
+  void* memory = std::malloc(sizeof(Node) + s.size());
   if (memory == nullptr) throw std::bad_alloc();
-  auto* node = new (memory) StringNode();
+  auto* node = new (memory) Node();
   node->size = static_cast<uint32_t>(s.size());
-  std::memcpy(node->data(), s.data(), s.size());
+  std::memcpy(static_cast<void*>(node + 1), s.data(), s.size());
   store(node);
   set_tag(Tag::kHeap);
-}
-
-Value::Value(const Value& other) noexcept {
-  std::memcpy(raw_, other.raw_, sizeof raw_);
-  if (!counted()) return;
-  auto* node = load<Node*>();
-  if (node->refs.load(std::memory_order_relaxed) != kImmortal) {
-    node->refs.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
-Value::Value(Value&& other) noexcept {
-  std::memcpy(raw_, other.raw_, sizeof raw_);
-  std::memset(other.raw_, 0, sizeof other.raw_);
 }
 
 Value& Value::operator=(const Value& other) noexcept {
@@ -115,41 +54,73 @@ Value& Value::operator=(Value&& other) noexcept {
   return *this;
 }
 
-Value::~Value() {
-  if (counted()) release();
+void Value::free_node() noexcept {
+  if (tag() >= Tag::kArray) {
+    auto* node = load<ListNode*>();
+    Value* all = node->items();
+    for (size_t i = 0; i < node->size * width(); ++i) all[i].~Value();
+  }
+  std::free(load<Node*>());
 }
 
-void Value::release() noexcept {
-  auto* node = load<Node*>();
-  if (node->refs.load(std::memory_order_relaxed) == kImmortal) return;
-  if (node->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  switch (tag()) {
-    case Tag::kHeap:
-      std::free(node);
-      break;
-    case Tag::kArray:
-      delete static_cast<ArrayNode*>(node);
-      break;
-    default:
-      delete static_cast<ObjectNode*>(node);
-      break;
+// Makes this an array or object of its own with room for `room` elements: what it was, where the type fits; else empty.
+Value::ListNode& Value::own(Tag wanted, size_t room) {
+  TS_CHECK(room < 0xffffffffU, "{} elements", room);
+  const size_t element = wanted == Tag::kObject ? sizeof(Member) : sizeof(Value);
+  ListNode* old = tag() == wanted ? load<ListNode*>() : nullptr;
+  const bool alone = old != nullptr && old->refs.load(std::memory_order_acquire) == 1;
+  if (alone) old->common.store(0, std::memory_order_relaxed);
+  if (alone && old->capacity >= room) return *old;
+  const size_t size = old != nullptr ? old->size : 0;
+  size_t capacity = std::max(room, size);
+  if (alone) capacity = std::max(capacity, size + size / 2 + 1);  // it grows, and may go on
+  void* memory = std::realloc(static_cast<void*>(alone ? old : nullptr),
+                              sizeof(ListNode) + capacity * element);
+  if (memory == nullptr) throw std::bad_alloc();
+  auto* node = alone ? static_cast<ListNode*>(memory) : new (memory) ListNode();
+  node->capacity = static_cast<uint32_t>(capacity);
+  if (!alone) {
+    if (old != nullptr) {
+      node->size = old->size;
+      std::memcpy(static_cast<void*>(node->items()), old->items(), size * element);
+      for (size_t i = 0; i < size * width(); ++i) node->items()[i].retain();
+    }
+    if (counted()) release();
   }
+  store(node);
+  set_tag(wanted);
+  return *node;
+}
+
+// Room for one element at an index of a node of its own; the gap holds nulls.
+Value* Value::open_gap(size_t at, size_t count) {
+  auto* node = load<ListNode*>();
+  Value* gap = node->items() + at * count;
+  std::memmove(static_cast<void*>(gap + count), gap, (node->size - at) * count * sizeof(Value));
+  for (size_t i = 0; i < count; ++i) new (gap + i) Value();
+  ++node->size;
+  return gap;
+}
+
+void Value::close_gap(size_t at) {
+  auto* node = load<ListNode*>();
+  const size_t count = width();
+  Value* gap = node->items() + at * count;
+  for (size_t i = 0; i < count; ++i) gap[i].~Value();
+  --node->size;
+  std::memmove(static_cast<void*>(gap), gap + count, (node->size - at) * count * sizeof(Value));
 }
 
 Value Value::array(std::initializer_list<Value> items) {
   Value out;
-  auto* node = new ArrayNode();
-  node->items.assign(items.begin(), items.end());
-  out.store(node);
-  out.set_tag(Tag::kArray);
+  out.own(Tag::kArray, items.size());
+  for (const Value& item : items) out.push_back(item);
   return out;
 }
 
 Value Value::object(std::initializer_list<std::pair<std::string_view, Value>> members) {
   Value out;
-  out.store(new ObjectNode());
-  out.set_tag(Tag::kObject);
-  out.reserve(members.size());
+  out.own(Tag::kObject, members.size());
   for (const auto& [key, value] : members) out.set(key, value);
   return out;
 }
@@ -158,27 +129,6 @@ Value Value::immortal(std::string_view s) {
   Value out(s);
   if (out.counted()) out.load<Node*>()->refs.store(kImmortal, std::memory_order_relaxed);
   return out;
-}
-
-Type Value::type() const noexcept {
-  switch (tag()) {
-    case Tag::kNull:
-      return Type::kNull;
-    case Tag::kBool:
-      return Type::kBool;
-    case Tag::kInt:
-      return Type::kInt;
-    case Tag::kDouble:
-      return Type::kDouble;
-    case Tag::kInline:
-    case Tag::kHeap:
-      return Type::kString;
-    case Tag::kArray:
-      return Type::kArray;
-    case Tag::kObject:
-      return Type::kObject;
-  }
-  return Type::kNull;
 }
 
 bool Value::as_bool(bool otherwise) const noexcept {
@@ -199,70 +149,13 @@ double Value::as_double(double otherwise) const noexcept {
   return tag() == Tag::kInt ? static_cast<double>(load<int64_t>()) : otherwise;
 }
 
-std::string_view Value::as_string() const& noexcept {
-  if (tag() == Tag::kInline) return {reinterpret_cast<const char*>(raw_), raw_[14]};
-  if (tag() != Tag::kHeap) return {};
-  auto* node = load<StringNode*>();
-  return {node->data(), node->size};
-}
-
-size_t Value::size() const noexcept {
-  if (tag() == Tag::kArray) return load<ArrayNode*>()->items.size();
-  if (tag() == Tag::kObject) return load<ObjectNode*>()->members.size();
-  return 0;
-}
-
-std::span<const Value> Value::items() const noexcept {
-  if (tag() != Tag::kArray) return {};
-  return load<ArrayNode*>()->items;
-}
-
-std::span<const Member> Value::members() const noexcept {
-  if (tag() != Tag::kObject) return {};
-  return load<ObjectNode*>()->members;
-}
-
-const Value* Value::find(std::string_view key) const noexcept {
-  if (tag() != Tag::kObject) return nullptr;
-  auto* node = load<ObjectNode*>();
-  auto it = node->lower(key);
-  return it != node->members.end() && it->name() == key ? &it->value : nullptr;
-}
-
-const Value& Value::operator[](std::string_view key) const noexcept {
-  const Value* found = find(key);
-  return found != nullptr ? *found : kNullValue;
-}
-
-const Value& Value::at(size_t index) const noexcept {
-  const auto all = items();
-  return index < all.size() ? all[index] : kNullValue;
-}
-
-Value::ArrayNode& Value::own_array() {
-  if (tag() != Tag::kArray) *this = array();
-  auto* node = load<ArrayNode*>();
-  if (node->refs.load(std::memory_order_acquire) != 1) {
-    auto* copy = new ArrayNode();
-    copy->items = node->items;
-    release();
-    store(copy);
-    node = copy;
-  }
-  return *node;
-}
-
-Value::ObjectNode& Value::own_object() {
-  if (tag() != Tag::kObject) *this = object();
-  auto* node = load<ObjectNode*>();
-  if (node->refs.load(std::memory_order_acquire) != 1) {
-    auto* copy = new ObjectNode();
-    copy->members = node->members;
-    release();
-    store(copy);
-    node = copy;
-  }
-  return *node;
+// The first member that does not sort before the key.
+size_t Value::lower(std::string_view key) const noexcept {
+  const auto all = members();
+  const auto it =
+      std::lower_bound(all.begin(), all.end(), key,
+                       [](const Member& m, std::string_view k) { return m.name() < k; });
+  return static_cast<size_t>(it - all.begin());
 }
 
 Value& Value::set(std::string_view key, Value value) {
@@ -270,53 +163,61 @@ Value& Value::set(std::string_view key, Value value) {
 }
 
 Value& Value::ref(std::string_view key) {
-  ObjectNode& node = own_object();
-  auto it = node.lower(key);
-  if (it == node.members.end() || it->name() != key) {
-    it = node.members.insert(it, Member{Value(key), Value()});
+  const size_t at = lower(key);
+  const auto all = members();
+  if (at < all.size() && all[at].name() == key) {
+    return own(Tag::kObject, 0).members()[at].value;
   }
-  return it->value;
+  Value name(key);  // `key` may lie in what own() frees
+  own(Tag::kObject, all.size() + 1);
+  Value* gap = open_gap(at, 2);
+  gap[0] = std::move(name);
+  return gap[1];
 }
 
 bool Value::erase(std::string_view key) {
   if (!contains(key)) return false;
-  ObjectNode& node = own_object();
-  node.members.erase(node.lower(key));
+  const size_t at = lower(key);
+  own(Tag::kObject, 0);
+  close_gap(at);
   return true;
 }
 
 Value& Value::push_back(Value value) {
-  return own_array().items.emplace_back(std::move(value));
+  const size_t count = items().size();
+  own(Tag::kArray, count + 1);
+  return *open_gap(count, 1) = std::move(value);
 }
 
 Value& Value::ref_at(size_t index) {
-  ArrayNode& node = own_array();
-  TS_CHECK(index < node.items.size(), "index {} of {}", index, node.items.size());
-  return node.items[index];
+  ListNode& node = own(Tag::kArray, 0);
+  TS_CHECK(index < node.size, "index {} of {}", index, node.size);
+  return node.items()[index];
 }
 
 void Value::erase_at(size_t index) {
-  ArrayNode& node = own_array();
-  TS_CHECK(index < node.items.size(), "index {} of {}", index, node.items.size());
-  node.items.erase(node.items.begin() + static_cast<std::ptrdiff_t>(index));
+  const ListNode& node = own(Tag::kArray, 0);
+  TS_CHECK(index < node.size, "index {} of {}", index, node.size);
+  close_gap(index);
 }
 
 void Value::insert_at(size_t index, Value value) {
-  ArrayNode& node = own_array();
-  TS_CHECK(index <= node.items.size(), "index {} of {}", index, node.items.size());
-  node.items.insert(node.items.begin() + static_cast<std::ptrdiff_t>(index), std::move(value));
+  const size_t count = items().size();
+  TS_CHECK(index <= count, "index {} of {}", index, count);
+  own(Tag::kArray, count + 1);
+  *open_gap(index, 1) = std::move(value);
 }
 
 void Value::reserve(size_t count) {
-  if (tag() == Tag::kArray) own_array().items.reserve(count);
-  if (tag() == Tag::kObject) own_object().members.reserve(count);
+  if (tag() >= Tag::kArray) own(tag(), count);
 }
 
 bool Value::same_node(const Value& other) const noexcept {
-  return tag() >= Tag::kArray && tag() == other.tag() && load<Node*>() == other.load<Node*>();
+  return tag() >= Tag::kArray && same_bits(other);
 }
 
 bool operator==(const Value& a, const Value& b) noexcept {
+  if (a.same_bits(b) && a.type() != Type::kDouble) return true;
   if (a.type() != b.type()) return a.is_number() && b.is_number() && a.as_double() == b.as_double();
   switch (a.type()) {
     case Type::kNull:
@@ -330,26 +231,28 @@ bool operator==(const Value& a, const Value& b) noexcept {
     case Type::kString:
       return a.as_string() == b.as_string();
     case Type::kArray:
-      return a.same_node(b) || std::ranges::equal(a.items(), b.items());
+      return std::ranges::equal(a.items(), b.items());
     case Type::kObject:
       break;
   }
-  return a.same_node(b) || std::ranges::equal(a.members(), b.members(), [](auto& x, auto& y) {
-           return x.key == y.key && x.value == y.value;
-         });
+  return std::ranges::equal(a.members(), b.members(), [](const Member& x, const Member& y) {
+    return x.key == y.key && x.value == y.value;
+  });
 }
 
 Value ObjectBuilder::build(std::span<Member> members, std::string* duplicate) {
-  Value out = Value::object();
-  auto& sorted = out.own_object().members;
-  sorted.reserve(members.size());
-  for (Member& member : members) sorted.push_back(std::move(member));
-  auto less = [](const Member& a, const Member& b) { return a.name() < b.name(); };
-  if (!std::ranges::is_sorted(sorted, less)) std::ranges::stable_sort(sorted, less);
-  for (size_t i = sorted.size(); i-- > 1;) {
-    if (sorted[i - 1].name() != sorted[i].name()) continue;
-    if (duplicate != nullptr) *duplicate = sorted[i].name();
-    sorted.erase(sorted.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  const auto less = [](const Member& a, const Member& b) { return a.name() < b.name(); };
+  if (!std::ranges::is_sorted(members, less)) std::ranges::stable_sort(members, less);
+  Value out;
+  Value::ListNode& node = out.own(Value::Tag::kObject, members.size());
+  bool twice = false;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i + 1 < members.size() && members[i].name() == members[i + 1].name()) {
+      if (!twice && duplicate != nullptr) *duplicate = members[i].name();
+      twice = true;
+      continue;
+    }
+    new (node.members() + node.size++) Member(std::move(members[i]));
   }
   return out;
 }

@@ -8,8 +8,10 @@
 // Threads: distinct Values may be used from distinct threads even where they share subtrees.
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -110,24 +112,51 @@ class Value {
 
  private:
   friend class ObjectBuilder;
+  friend class Interner;
   struct IntTag {};
   Value(int64_t i, IntTag) noexcept;
-  struct Node;
-  struct StringNode;
-  struct ArrayNode;
-  struct ObjectNode;
+  void make_heap_string(std::string_view s);
+  // Memory of a counted node: a header, then characters, Values or Members. A node whose count is kImmortal is never
+  // counted nor freed.
+  struct Node {
+    std::atomic<uint32_t> refs{1};
+    uint32_t size = 0;  // characters, items or members
+  };
+  struct alignas(8) ListNode : Node {
+    uint32_t capacity = 0;
+    std::atomic<uint16_t> common{0};  // bytes, where an Interner has or had it; else 0
+    Value* items() { return reinterpret_cast<Value*>(this + 1); }
+    Member* members() { return reinterpret_cast<Member*>(this + 1); }
+  };
   enum class Tag : uint8_t { kNull, kBool, kInt, kDouble, kInline, kHeap, kArray, kObject };
+  static constexpr uint32_t kImmortal = 0xffffffffU;
+  static constexpr size_t kInlineMax = 14;
+  static const Value kNullValue;
 
   Tag tag() const noexcept { return static_cast<Tag>(raw_[15]); }
   void set_tag(Tag tag) noexcept { raw_[15] = static_cast<unsigned char>(tag); }
   template <class T>
-  T load() const noexcept;
+  T load() const noexcept {
+    T out;
+    std::memcpy(&out, raw_, sizeof out);
+    return out;
+  }
   template <class T>
-  void store(T value) noexcept;
+  void store(T value) noexcept {
+    std::memcpy(raw_, &value, sizeof value);
+  }
   bool counted() const noexcept { return tag() >= Tag::kHeap; }
+  size_t width() const noexcept { return tag() == Tag::kObject ? 2 : 1; }  // Values an element
+  bool same_bits(const Value& other) const noexcept {
+    return std::memcmp(raw_, other.raw_, sizeof raw_) == 0;
+  }
+  void retain() const noexcept;
   void release() noexcept;
-  ArrayNode& own_array();
-  ObjectNode& own_object();
+  void free_node() noexcept;
+  ListNode& own(Tag wanted, size_t room);
+  Value* open_gap(size_t at, size_t count);
+  void close_gap(size_t at);
+  size_t lower(std::string_view key) const noexcept;
 
   alignas(8) unsigned char raw_[16];
 };
@@ -137,6 +166,98 @@ struct Member {
   Value value;
   std::string_view name() const noexcept { return key.as_string(); }
 };
+
+inline Value::Value(std::string_view s) : raw_{} {
+  if (s.size() <= kInlineMax) {
+    if (!s.empty()) std::memcpy(raw_, s.data(), s.size());  // an empty view may have no data at all
+    raw_[14] = static_cast<unsigned char>(s.size());
+    set_tag(Tag::kInline);
+  } else {
+    make_heap_string(s);
+  }
+}
+
+inline void Value::retain() const noexcept {
+  if (!counted()) return;
+  auto* node = load<Node*>();
+  if (node->refs.load(std::memory_order_relaxed) != kImmortal) {
+    node->refs.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+inline void Value::release() noexcept {
+  auto* node = load<Node*>();
+  if (node->refs.load(std::memory_order_relaxed) == kImmortal) return;
+  if (node->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) free_node();
+}
+
+inline Value::Value(const Value& other) noexcept {
+  std::memcpy(raw_, other.raw_, sizeof raw_);
+  retain();
+}
+
+inline Value::Value(Value&& other) noexcept {
+  std::memcpy(raw_, other.raw_, sizeof raw_);
+  std::memset(other.raw_, 0, sizeof other.raw_);
+}
+
+inline Value::~Value() {
+  if (counted()) release();
+}
+
+inline Type Value::type() const noexcept {
+  constexpr Type kTypes[] = {Type::kNull,   Type::kBool,   Type::kInt,   Type::kDouble,
+                             Type::kString, Type::kString, Type::kArray, Type::kObject};
+  return kTypes[raw_[15]];
+}
+
+inline std::string_view Value::as_string() const& noexcept {
+  if (tag() == Tag::kInline) return {reinterpret_cast<const char*>(raw_), raw_[14]};
+  if (tag() != Tag::kHeap) return {};
+  auto* node = load<Node*>();
+  return {reinterpret_cast<const char*>(node + 1), node->size};
+}
+
+inline size_t Value::size() const noexcept {
+  return tag() >= Tag::kArray ? load<Node*>()->size : 0;
+}
+
+inline std::span<const Value> Value::items() const noexcept {
+  if (tag() != Tag::kArray) return {};
+  auto* node = load<ListNode*>();
+  return {node->items(), node->size};
+}
+
+inline std::span<const Member> Value::members() const noexcept {
+  if (tag() != Tag::kObject) return {};
+  auto* node = load<ListNode*>();
+  return {node->members(), node->size};
+}
+
+// A short key is the same only where all its bits are, so a few members are passed faster than a search halves them.
+inline const Value* Value::find(std::string_view key) const noexcept {
+  constexpr size_t kFew = 16;
+  const auto all = members();
+  if (key.size() <= kInlineMax && all.size() <= kFew) {
+    const Value wanted(key);
+    for (const Member& member : all) {
+      if (member.key.same_bits(wanted)) return &member.value;
+    }
+    return nullptr;
+  }
+  const size_t at = lower(key);
+  return at < all.size() && all[at].name() == key ? &all[at].value : nullptr;
+}
+
+inline const Value& Value::operator[](std::string_view key) const noexcept {
+  const Value* found = find(key);
+  return found != nullptr ? *found : kNullValue;
+}
+
+inline const Value& Value::at(size_t index) const noexcept {
+  const auto all = items();
+  return index < all.size() ? all[index] : kNullValue;
+}
 
 // Collects members in any order and sorts once: for parsers. add() keeps duplicates; build() keeps the last of each and
 // reports the first duplicate's key.
