@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <utility>
 
 #include "apiserver/admission.h"
@@ -12,6 +13,7 @@
 #include "apiserver/api_token.h"
 #include "apiserver/auth.h"
 #include "apiserver/auth_reviews.h"
+#include "apiserver/crd_controller.h"
 #include "apiserver/rbac_aggregation.h"
 #include "apiserver/rbac_defaults.h"
 #include "apiserver/sqlite_log.h"
@@ -73,6 +75,15 @@ base::Status check_address(const Kind& kind, const kube::Request& request) {
     return base::error(method_not_allowed());
   }
   return {};
+}
+
+// Whoever uses a version that is to go is told, whatever comes of the call.
+void warn_deprecated(Call& call) {
+  if (call.kind->custom->deprecation.empty()) return;
+  call.done = [text = call.kind->custom->deprecation, done = std::move(call.done)](ApiReply reply) {
+    reply.warnings.insert(reply.warnings.begin(), text);
+    done(std::move(reply));
+  };
 }
 
 void dispatch(Core& core, const CallPtr& call) {
@@ -165,6 +176,8 @@ struct Api::Impl {
   std::shared_ptr<Core> core;
   std::shared_ptr<EventExpiry> events;
   std::shared_ptr<RoleAggregation> aggregation;
+  std::shared_ptr<CrdController> definitions;
+  std::map<std::string, CrdKinds> restored;  // kinds of the definitions on disk
   std::atomic<bool> closed{false};
 
   base::Status restore();
@@ -188,8 +201,9 @@ base::Status Api::Impl::restore() {
   core->store = std::make_shared<Store>(
       *options.executor, std::move(log),
       Store::History{options.history_events_max, options.history_bytes_max});
-  const base::Status restored = core->store->restore(*options.kinds, std::move(rows), revision);
-  if (!restored) return base::error(restored.error().in("in " + options.data_dir));
+  CrdController::load(rows, *core->kinds, restored);
+  const base::Status read = core->store->restore(*options.kinds, std::move(rows), revision);
+  if (!read) return base::error(read.error().in("in " + options.data_dir));
   core->hub = std::make_shared<WatchHub>(*options.executor, core->store, options.bookmark_period);
   core->access =
       std::make_shared<Access>(core->store, *options.kinds, *options.clock, options.token_key_pem);
@@ -199,13 +213,16 @@ base::Status Api::Impl::restore() {
 void Api::Impl::observe() {
   events = std::make_shared<EventExpiry>(core);
   aggregation = std::make_shared<RoleAggregation>(core);
-  core->store->observe([weak = std::weak_ptr(core), expiry = events,
-                        roles = aggregation](const Store::Change& change) {
+  definitions = std::make_shared<CrdController>(core);
+  definitions->adopt(std::move(restored));
+  core->store->observe([weak = std::weak_ptr(core), expiry = events, roles = aggregation,
+                        crds = definitions](const Store::Change& change) {
     const auto now = weak.lock();
     if (!now) return;
     now->access->on_change(change);
     roles->on_change(change);
     if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
+    crds->on_change(change);
     now->hub->dispatch(change);
     expiry->on_change(change);
   });
@@ -275,9 +292,10 @@ void Api::Impl::resume() {
       for (const json::Value& service : page->items) core->ips.hold(service);
     }
   }
-  core->options.executor->post([expiry = events, roles = aggregation] {
+  core->options.executor->post([expiry = events, roles = aggregation, crds = definitions] {
     expiry->arm();
     roles->arm();
+    crds->arm();
   });
 }
 
@@ -319,6 +337,7 @@ void Api::call(const Caller& caller, kube::Request request, std::function<void(A
   }
   call->validation = read_validation(call->request);
   call->dry_run = !dry_run_word(call->request).empty();
+  if (call->kind->custom != nullptr) warn_deprecated(*call);
   dispatch(core, call);
 }
 

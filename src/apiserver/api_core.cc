@@ -4,6 +4,7 @@
 
 #include "apiserver/admission_quota.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/crd_kind.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -14,7 +15,11 @@ constexpr int kAttemptsMax = 1000;
 
 }  // namespace
 
-Core::Core(Api::Options from) : options(std::move(from)), random_(options.random) {
+Core::Core(Api::Options from)
+    : options(std::move(from)),
+      kinds(std::make_shared<Kinds>(*options.kinds)),
+      random_(options.random) {
+  options.kinds = kinds.get();
   const auto find = [&](const char* group, const char* plural) {
     return options.kinds->find({group, "v1", plural});
   };
@@ -73,6 +78,7 @@ std::function<void(base::Result<json::Value>)> reply_of(
   return [call = std::move(call), http_status,
           view = std::move(view)](base::Result<json::Value> result) {
     const int code = result ? http_status : base::http_status_of(result.error().code);
+    if (result && call->kind != nullptr) *result = as_served(*call->kind, std::move(*result));
     if (result && view) *result = view(std::move(*result));
     call->done({std::move(result), code, std::move(call->warnings)});
   };
@@ -86,9 +92,10 @@ base::Status check_size(const json::Value& object) {
 void run_update(Core& core, const CallPtr& call, const Update& update) {
   const Kind& kind = *call->kind;
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    const Store::Found current = core.store->latest(&kind, update.key);
+    Store::Found current = core.store->latest(&kind, update.key);
     if (!current) return fail(core, call, not_found(call->face(), update.name));
     call->warnings.clear();
+    current.object = as_served(kind, std::move(current.object));
     auto next = update.transform(current.object);
     if (!next) return fail(core, call, std::move(next).error());
     if (const auto size = check_size(*next); !size) return fail(core, call, size.error());
@@ -99,7 +106,7 @@ void run_update(Core& core, const CallPtr& call, const Update& update) {
       if (update.view) seen = update.view(std::move(seen));
       return succeed(core, call, std::move(seen), update.http_status);
     }
-    Store::Write write{&kind, update.key, current.revision, std::move(*next),
+    Store::Write write{&kind, update.key, current.revision, as_stored(kind, std::move(*next)),
                        reply_of(call, update.http_status, update.view)};
     const auto outcome = commit_within_quotas(core, *call, current.object, write);
     if (!outcome) return fail(core, call, outcome.error());

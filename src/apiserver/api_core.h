@@ -27,6 +27,7 @@ struct Core : std::enable_shared_from_this<Core> {
   explicit Core(Api::Options from);
 
   Api::Options options;
+  std::shared_ptr<Kinds> kinds;  // options.kinds, with those made at run time
   std::shared_ptr<Store> store;
   std::shared_ptr<WatchHub> hub;
   std::shared_ptr<Access> access;

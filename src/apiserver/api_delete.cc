@@ -7,6 +7,7 @@
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
+#include "apiserver/crd_kind.h"
 #include "apiserver/node_access.h"
 #include "apiserver/registry.h"
 
@@ -159,6 +160,7 @@ Transform deletion(Core& core, const Kind& kind, DeleteOptions options) {
     const int64_t grace = grace_of(core, kind, current, options);
     if (!current["metadata"].contains("deletionTimestamp")) {
       mark_deleting(object, core.now(), grace);
+      if (kind.prepare_delete) kind.prepare_delete(object, core.now());
     } else {
       shorten_grace(object, grace);
     }
@@ -273,9 +275,9 @@ void do_delete_collection(Core& core, const CallPtr& call) {
     one->dry_run = call->dry_run;
     one->done = [](const ApiReply&) {};
     run_update(core, one, {store_key(kind, item), name, transform, 200, {}});
-    deleted.push_back(item);
+    deleted.push_back(as_served(kind, item));
   }
-  Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind + "List"}});
+  Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.list_kind_name()}});
   list.ref("metadata", "resourceVersion") = std::to_string(page->revision);
   list.set("items", json::array_of(deleted));
   succeed(core, call, std::move(list));

@@ -7,6 +7,7 @@
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
+#include "apiserver/crd_kind.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -89,7 +90,10 @@ base::Result<Value> read_list(Core& core, const Call& call) {
     return base::error(too_old(range));
   }
   if (!page) return base::error(std::move(page).error());
-  Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.kind + "List"}});
+  if (kind.custom != nullptr) {
+    for (Value& item : page->items) item = as_served(kind, std::move(item));
+  }
+  Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.list_kind_name()}});
   Value& meta = list.ref("metadata");
   meta.set("resourceVersion", std::to_string(page->revision));
   if (page->remaining > 0) {
@@ -114,7 +118,7 @@ void do_get(Core& core, const CallPtr& call) {
   }
   Store::Found found = core.store->durable(&kind, call->key());
   if (!found) return answer(call, base::error(not_found(call->face(), call->request.name)));
-  answer(call, std::move(found.object));
+  answer(call, as_served(kind, std::move(found.object)));
 }
 
 void do_list(Core& core, const CallPtr& call) {

@@ -1,10 +1,11 @@
-// deployments/scale and replicasets/scale as autoscaling/v1 Scale.
+// deployments/scale, replicasets/scale and those of custom kinds as autoscaling/v1 Scale.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/crd_kind.h"
 #include "apiserver/field_ownership.h"
 #include "apiserver/registry.h"
 #include "kube/labels.h"
@@ -15,22 +16,58 @@ namespace {
 
 using json::Value;
 
-Value scale_of(const Value& object) {
+// Where a kind keeps what a Scale tells.
+const CustomKind::Scale& places_of(const Kind& kind) {
+  static const CustomKind::Scale kBuiltin{{"spec", "replicas"}, {"status", "replicas"}, {}};
+  return kind.custom != nullptr && kind.custom->scale ? *kind.custom->scale : kBuiltin;
+}
+
+const Value& at_place(const Value& object, const std::vector<std::string>& place) {
+  const Value* at = &object;
+  for (const std::string& step : place) at = &(*at)[step];
+  return *at;
+}
+
+void set_at(Value& object, const std::vector<std::string>& place, Value value) {
+  Value* at = &object;
+  for (const std::string& step : place) at = &at->ref(step);
+  *at = std::move(value);
+}
+
+// The pods that belong to the object, as text.
+std::string selector_of(const Kind& kind, const Value& object) {
+  if (kind.custom != nullptr) {
+    const auto& place = places_of(kind).selector;
+    return place.empty() ? std::string() : at_place(object, place).str();
+  }
+  const auto selector = kube::LabelSelector::from_json(object["spec"]["selector"], "");
+  return selector ? selector->to_string() : std::string();
+}
+
+Value scale_of(const Kind& kind, const Value& object) {
   const Value& meta = object["metadata"];
   Value scale = Value::object({{"apiVersion", "autoscaling/v1"}, {"kind", "Scale"}});
   for (const char* field : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
     scale.ref("metadata").set(field, meta[field]);
   }
   scale.ref("spec") = Value::object();
-  const int64_t replicas = object["spec"]["replicas"].as_int();
+  const int64_t replicas = at_place(object, places_of(kind).spec_replicas).as_int();
   if (replicas != 0) scale.ref("spec").set("replicas", replicas);
   Value& status = scale.ref("status");
-  status.set("replicas", object["status"]["replicas"].as_int());
-  if (const auto selector = kube::LabelSelector::from_json(object["spec"]["selector"], "");
-      selector && !selector->to_string().empty()) {
-    status.set("selector", selector->to_string());
+  status.set("replicas", at_place(object, places_of(kind).status_replicas).as_int());
+  if (std::string selector = selector_of(kind, object); !selector.empty()) {
+    status.set("selector", std::move(selector));
   }
   return scale;
+}
+
+base::Error no_replicas(const Kind& kind) {
+  std::string path;
+  for (const std::string& step : places_of(kind).spec_replicas) path.append(".").append(step);
+  return {
+      base::Code::kInternal,
+      fmt::format("Internal error occurred: the spec replicas field \"{}\" does not exist", path),
+      {}};
 }
 
 const Kind& scale_kind() {
@@ -108,7 +145,7 @@ Value owners_of_object(const Value& before, const Value& of_scale, const std::st
 }
 
 base::Result<Value> apply_scale(const Core& core, const Call& call, const Value& current) {
-  Value live = scale_of(current);
+  Value live = scale_of(*call.kind, current);
   live.ref("metadata").set("managedFields", owners_of_scale(current));
   auto applied = apply_configuration(core, call, live, scale_kind(), "");
   if (!applied && applied.error().code == base::Code::kInternal) {
@@ -134,7 +171,7 @@ base::Result<Value> scaled(Core& core, Call& call, const Value& current, const V
           "spec.replicas"}}));
   }
   Value object = current;
-  object.ref("spec", "replicas") = replicas.as_int();
+  set_at(object, places_of(*call.kind).spec_replicas, replicas.as_int());
   if (is_apply(call)) {
     set_owners(object, owners_of_object(current, scale["metadata"]["managedFields"],
                                         call.kind->api_version()));
@@ -153,12 +190,19 @@ void do_scale(Core& core, const CallPtr& call) {
   if (call->request.verb == kube::Verb::kGet) {
     const Store::Found found = core.store->durable(call->kind, call->key());
     if (!found) return fail(core, call, not_found(*call->kind, call->request.name));
-    return call->done({scale_of(found.object), 200, {}});
+    const Value object = as_served(*call->kind, found.object);
+    if (call->kind->custom != nullptr &&
+        at_place(object, places_of(*call->kind).spec_replicas).is_null()) {
+      return fail(core, call, no_replicas(*call->kind));
+    }
+    return call->done({scale_of(*call->kind, object), 200, {}});
   }
   if (const auto options = check_field_options(*call); !options) {
     return fail(core, call, options.error());
   }
-  Update update{call->key(), call->request.name, {}, 200, scale_of};
+  Update update{call->key(), call->request.name, {}, 200, [kind = call->kind](const Value& object) {
+                  return scale_of(*kind, object);
+                }};
   update.transform = [&core, call = call.get()](const Value& current) -> base::Result<Value> {
     if (call->request.verb == kube::Verb::kUpdate) {
       return scaled(core, *call, current, call->request.body);
@@ -172,7 +216,7 @@ void do_scale(Core& core, const CallPtr& call) {
     if (patch.patch_type == kube::PatchType::kStrategic) {
       patch.patch_type = kube::PatchType::kMerge;
     }
-    TS_TRY(const Value scale, apply_patch(none, patch, scale_of(current)));
+    TS_TRY(const Value scale, apply_patch(none, patch, scale_of(*call->kind, current)));
     return scaled(core, *call, current, scale);
   };
   run_update(core, call, update);

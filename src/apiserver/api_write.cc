@@ -9,6 +9,7 @@
 #include "apiserver/admission_quota.h"
 #include "apiserver/api_core.h"
 #include "apiserver/api_errors.h"
+#include "apiserver/crd_kind.h"
 #include "apiserver/field_ownership.h"
 #include "apiserver/rbac_guard.h"
 #include "apiserver/registry.h"
@@ -30,7 +31,9 @@ base::Result<Store::Outcome> create_once(Core& core, const CallPtr& call, Value 
   *name = object["metadata"]["name"].str();
   const bool is_service = &kind == core.services;
   const Value service = is_service ? object : Value();
-  Store::Write write{&kind, store_key(kind, object), 0, std::move(object), reply_of(call, 201)};
+  std::string key = store_key(kind, object);
+  Store::Write write{&kind, std::move(key), 0, as_stored(kind, std::move(object)),
+                     reply_of(call, 201)};
   const auto outcome = commit_within_quotas(core, *call, Value(), write);
   const bool accepted = outcome && *outcome == Store::Outcome::kAccepted;
   if (!accepted && is_service) core.ips.release(service);
@@ -48,6 +51,12 @@ base::Result<Value> patched(const Kind& kind, const kube::Request& request, cons
       if (!request.body.is_object()) break;
       return json::apply_merge_patch(target, request.body);
     case kube::PatchType::kStrategic:
+      if (kind.custom != nullptr) {
+        return base::error(Code::kUnsupportedMediaType,
+                           "the body of the request was in an unknown format - accepted media "
+                           "types include: application/json-patch+json, "
+                           "application/merge-patch+json, application/apply-patch+yaml");
+      }
       if (!request.body.is_object() || kind.schema == nullptr) break;
       return kube::apply_strategic_merge(*kind.schema, target, request.body);
     case kube::PatchType::kApply:
@@ -200,6 +209,12 @@ base::Result<Value> patch_or_apply(const Core& core, const Call& call, const Val
 
 void do_create(Core& core, const CallPtr& call) {
   const Kind& kind = *call->kind;
+  if (kind.custom != nullptr && kind.custom->terminating) {
+    return fail(core, call,
+                {Code::kMethodNotAllowed,
+                 "create not allowed while custom resource definition is terminating",
+                 {}});
+  }
   if (const auto options = check_field_options(*call); !options) {
     return fail(core, call, options.error());
   }

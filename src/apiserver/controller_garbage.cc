@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kOrphan = "orphan";
 constexpr std::string_view kForeground = "foregroundDeletion";
+constexpr std::string_view kDefinitions = "apiextensions.k8s.io";
 
 const Value& owners_of(const Object& object) {
   return object.metadata()["ownerReferences"];
@@ -52,18 +53,53 @@ GarbagePlan plan_garbage(const std::vector<std::pair<std::string, OwnerState>>& 
   return plan;
 }
 
-GarbageCollector::GarbageCollector(Cluster& cluster)
+GarbageCollector::GarbageCollector(Cluster& cluster, const Kinds& kinds)
     : cluster_(cluster),
-      caches_(cluster.caches()),
+      kinds_(kinds),
       queue_(cluster, "garbage",
              [this](const std::string& id, Done done) { sync(id, std::move(done)); }) {
-  for (size_t i = 0; i < caches_.size(); ++i) {
-    caches_[i]->subscribe(
-        [this, i](const Object& before, const Object& after) { on_change(i, before, after); });
+  for (Cache* cache : cluster.caches()) watch(*cache);
+  if (Cache* definitions = cluster.find_cache(kDefinitions, "CustomResourceDefinition")) {
+    definitions->subscribe(
+        [this](const Object& before, const Object& after) { see_definition(before, after); });
   }
 }
 
+void GarbageCollector::watch(Cache& cache) {
+  caches_.push_back(&cache);
+  cache.subscribe([this, i = caches_.size() - 1](const Object& before, const Object& after) {
+    on_change(i, before, after);
+  });
+}
+
+// A definition came, changed or went, and its kind with it.
+void GarbageCollector::see_definition(const Object& before, const Object& after) {
+  if (!started_) return;
+  const Object& definition = after ? after : before;
+  const std::string name(definition.name());
+  const Value& spec = definition.get("spec");
+  const Kind* kind = nullptr;
+  for (const Value& version : spec["versions"].items()) {
+    if (!after || kind != nullptr) break;
+    kind = kinds_.find({spec["group"].str(), version["name"].str(), spec["names"]["plural"].str()});
+  }
+  const auto known = customs_.find(name);
+  if (known != customs_.end()) {
+    if (kind != nullptr && known->second->kind().version == kind->version) return;
+    cluster_.drop(*known->second);
+    customs_.erase(known);
+  }
+  if (kind == nullptr || kind->custom == nullptr) return;
+  Cache& cache = cluster_.add(*kind);
+  watch(cache);
+  customs_[name] = &cache;
+}
+
 void GarbageCollector::start() {
+  started_ = true;
+  if (Cache* definitions = cluster_.find_cache(kDefinitions, "CustomResourceDefinition")) {
+    for (const auto& [key, object] : definitions->objects()) see_definition({}, object);
+  }
   for (size_t i = 0; i < caches_.size(); ++i) {
     for (const auto& [key, object] : caches_[i]->objects()) {
       if (object.deleting() || any_unknown(object)) queue_.enqueue(id_of(i, object));
@@ -250,7 +286,29 @@ void GarbageCollector::foreground(const Item& item, Done done) {
   drop_finalizer(item, kForeground, std::move(done));
 }
 
+// The list without what `goes` names; the member goes with its last element.
+void GarbageCollector::drop_members(const Item& item, const char* field,
+                                    const std::function<bool(const Value&)>& goes, Done done) {
+  Value object = item.object.json();
+  Value left = Value::array();
+  for (const Value& each : object["metadata"][field].items()) {
+    if (!goes(each)) left.push_back(each);
+  }
+  if (left.empty()) {
+    object.ref("metadata").erase(field);
+  } else {
+    object.ref("metadata", field) = std::move(left);
+  }
+  cluster_.update(*item.cache, std::move(object), {}, as_status(unless_gone(std::move(done))));
+}
+
 void GarbageCollector::drop_finalizer(const Item& item, std::string_view finalizer, Done done) {
+  if (item.cache->kind().custom != nullptr) {  // takes no strategic merge patch
+    return drop_members(
+        item, "finalizers",
+        [word = std::string(finalizer)](const Value& each) { return each.as_string() == word; },
+        std::move(done));
+  }
   Value patch;
   patch.ref("metadata").set("$deleteFromPrimitiveList/finalizers", Value::array({finalizer}));
   cluster_.patch(*item.cache, item.object, std::move(patch), {},
@@ -259,6 +317,14 @@ void GarbageCollector::drop_finalizer(const Item& item, std::string_view finaliz
 
 void GarbageCollector::drop_references(const Item& item, const std::vector<std::string>& uids,
                                        Done done) {
+  if (item.cache->kind().custom != nullptr) {
+    return drop_members(
+        item, "ownerReferences",
+        [&uids](const Value& each) {
+          return std::ranges::find(uids, each["uid"].str()) != uids.end();
+        },
+        std::move(done));
+  }
   Value patch;
   Value& references = patch.ref("metadata", "ownerReferences");
   for (const std::string& uid : uids) {

@@ -3,11 +3,13 @@
 // Shape:   knows for every kept object its owners by uid. Background: a dependent whose owners are all gone is deleted.
 //          Foreground: an owner with the finalizer "foregroundDeletion" goes after the dependents that block it. Orphan: the
 //          finalizer "orphan" cuts the dependents loose. An owner that the cache does not show is looked for in the API
-//          before anything is deleted.
+//          before anything is deleted. Kinds of CustomResourceDefinitions join and leave while it runs.
 // Threads: the controllers' executor.
 // Source:  Kubernetes 1.36 pkg/controller/garbagecollector (behaviour).
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,7 +34,7 @@ GarbagePlan plan_garbage(const std::vector<std::pair<std::string, OwnerState>>& 
 
 class GarbageCollector {
  public:
-  explicit GarbageCollector(Cluster& cluster);
+  GarbageCollector(Cluster& cluster, const Kinds& kinds);
   void start();
 
  private:
@@ -56,10 +58,18 @@ class GarbageCollector {
   void act(const std::string& id, const GarbagePlan& plan, Done done);
   void orphan(const Item& item, Done done);
   void foreground(const Item& item, Done done);
+  void drop_members(const Item& item, const char* field,
+                    const std::function<bool(const json::Value&)>& goes, Done done);
   void drop_finalizer(const Item& item, std::string_view finalizer, Done done);
   void drop_references(const Item& item, const std::vector<std::string>& uids, Done done);
 
+  void watch(Cache& cache);
+  void see_definition(const kube::Object& before, const kube::Object& after);
+
   Cluster& cluster_;
+  const Kinds& kinds_;
+  bool started_ = false;
+  std::map<std::string, Cache*> customs_;  // by the name of the definition
   std::vector<Cache*> caches_;
   // Owner's uid to its dependents, each as "<number of its cache>|<key>".
   std::unordered_map<std::string, std::set<std::string>> dependents_;

@@ -20,17 +20,17 @@ using namespace controller;
 struct Controllers::State {
   State(kube::Client& client, base::Executor& executor, const base::Clock& clock,
         base::Random random, const Options& options)
-      : cluster(std::make_shared<Cluster>(client, executor, clock, random, Kinds::builtin())),
+      : cluster(std::make_shared<Cluster>(client, executor, clock, random, *options.kinds)),
         pods(cluster->cache("", "Pod")),
         sets(cluster->cache("apps", "ReplicaSet")),
         replica_sets(*cluster, pods),
         deployments(*cluster, sets, pods),
         jobs(*cluster, pods),
         cron_jobs(*cluster),
-        garbage(*cluster),
-        namespaces(*cluster, Kinds::builtin()),
+        garbage(*cluster, *options.kinds),
+        namespaces(*cluster, *options.kinds),
         nodes(*cluster, pods, options.node_grace),
-        quotas(*cluster, Kinds::builtin()),
+        quotas(*cluster, *options.kinds),
         budgets(*cluster) {}
 
   // Everything is listed.

@@ -10,6 +10,7 @@
 
 #include <memory>
 
+#include "apiserver/kind.h"
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/random.h"
@@ -21,6 +22,8 @@ class Controllers {
  public:
   struct Options {
     base::Duration node_grace = base::seconds(50);  // without a renewed lease a node is not ready
+    // Those of the Api, so that custom kinds are seen too; outlives the controllers.
+    const Kinds* kinds = &Kinds::builtin();
   };
   Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
               base::Random random, Options options);

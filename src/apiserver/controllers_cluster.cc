@@ -170,8 +170,9 @@ Cluster::Cluster(kube::Client& client, base::Executor& executor, const base::Clo
       random_(random),
       events_(client, clock, random_.fork(), "tessera-controllers") {
   for (const Kind* kind : kinds.all()) {
-    if (kind->kind == "Event" || kind->virtual_create || kind->view) continue;
-    entries_.push_back({std::make_unique<Cache>(*kind), nullptr});
+    const bool kept = kind->kind != "Event" && !kind->virtual_create && !kind->view;
+    if (!kept || kind->custom != nullptr) continue;
+    entries_.push_back({std::make_unique<Cache>(*kind), nullptr, false});
   }
 }
 
@@ -197,7 +198,24 @@ void Cluster::start_informer(Entry& entry) {
   entry.informer->start();
 }
 
+Cache& Cluster::add(const Kind& kind) {
+  entries_.push_back({std::make_unique<Cache>(kind), nullptr, false});
+  start_informer(entries_.back());
+  return *entries_.back().cache;
+}
+
+void Cluster::drop(Cache& cache) {
+  const auto entry =
+      std::ranges::find_if(entries_, [&](const Entry& each) { return each.cache.get() == &cache; });
+  if (entry == entries_.end()) return;
+  entry->dropped = true;
+  entry->informer.reset();
+  const Cache::Objects objects = cache.objects();
+  for (const auto& [key, object] : objects) cache.observe(object, {});
+}
+
 void Cluster::on_synced() {
+  if (ready_) return;
   ++synced_;
   if (synced_ + 1 == entries_.size()) {
     const auto pods = std::ranges::find_if(
@@ -211,7 +229,7 @@ void Cluster::on_synced() {
 
 Cache* Cluster::find_cache(std::string_view group, std::string_view kind) {
   for (const Entry& entry : entries_) {
-    if (entry.cache->kind().kind == kind && entry.cache->kind().group == group) {
+    if (!entry.dropped && entry.cache->kind().kind == kind && entry.cache->kind().group == group) {
       return entry.cache.get();
     }
   }

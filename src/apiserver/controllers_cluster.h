@@ -92,6 +92,9 @@ class Cluster : public std::enable_shared_from_this<Cluster> {
   Cache* find_cache(std::string_view group, std::string_view kind);
   Cache& cache(std::string_view group, std::string_view kind);
   std::vector<Cache*> caches();
+  // A kind that came while the cluster runs, once ready; and one that went: its cache stays, empty, and is found no more.
+  Cache& add(const Kind& kind);
+  void drop(Cache& cache);
 
   void create(Cache& cache, json::Value object, ObjectDone done);
   // Replaces; the object's resourceVersion must be the current one.
@@ -117,6 +120,7 @@ class Cluster : public std::enable_shared_from_this<Cluster> {
   struct Entry {
     std::unique_ptr<Cache> cache;
     std::unique_ptr<kube::Informer> informer;
+    bool dropped = false;
   };
   void start_informer(Entry& entry);
   void on_synced();

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "apiserver/api_errors.h"
 #include "apiserver/api_token.h"
+#include "apiserver/crd_kind.h"
 #include "kube/apply.h"
 
 namespace tessera::apiserver {
@@ -16,14 +19,29 @@ using json::Value;
 
 constexpr size_t kManagerBytesMax = 128;
 
-kube::OwnershipRules rules_of(const Kind& kind, std::string_view api_version,
-                              std::string_view part) {
+kube::OwnershipRules rules_of(const Kind& kind, const kube::SchemaType& type,
+                              std::string_view api_version, std::string_view part) {
   kube::OwnershipRules rules;
-  rules.type = kind.schema;
+  rules.type = &type;
   rules.api_version = api_version;
   rules.kind = kind.kind;
-  rules.reset = &kube::reset_fields(kind.kind, kind.status_subresource, false, part);
+  const bool custom = kind.custom != nullptr;
+  rules.reset = &kube::reset_fields(kind.kind, kind.status_subresource, custom, part);
+  if (custom) {
+    rules.custom = true;
+    rules.serves = [&kind](std::string_view version) {
+      return std::ranges::find(kind.custom->served, version) != kind.custom->served.end();
+    };
+  }
   return rules;
+}
+
+// The types of a kind, kept for as long as they are used. Null: it has none.
+std::shared_ptr<const kube::SchemaType> types_of(const Kind& kind) {
+  if (kind.custom == nullptr) return {std::shared_ptr<void>(), kind.schema};
+  const auto now = kind.custom->slot->now();
+  if (now == nullptr) return nullptr;
+  return {now, &now->types->root()};
 }
 
 std::string manager_of(const Call& call) {
@@ -93,10 +111,11 @@ void set_owners(Value& object, Value list) {
 Value owners_after(const Core& core, const Call& call, const Value& before, const Value& object,
                    const Value& sent, std::string_view part) {
   const Kind& kind = *call.kind;
-  if (kind.schema == nullptr || is_apply(call)) return sent;
+  const auto type = types_of(kind);
+  if (type == nullptr || is_apply(call)) return sent;
   const std::string manager = manager_of(call);
   const std::string api_version = kind.api_version();
-  const auto rules = rules_of(kind, api_version, part);
+  const auto rules = rules_of(kind, *type, api_version, part);
   const kube::FieldWriter writer{manager, call.request.subresource, core.now()};
   const Value& now = object["metadata"]["managedFields"];
   if (sent.is_null() || sent.same_node(now)) {
@@ -113,13 +132,14 @@ base::Result<Value> apply_configuration(const Core& core, const Call& call, cons
 
 base::Result<Value> apply_configuration(const Core& core, const Call& call, const Value& live,
                                         const Kind& kind, std::string_view part) {
-  if (kind.schema == nullptr) {
+  const auto type = types_of(kind);
+  if (type == nullptr) {
     return base::error(bad_request("this kind has no schema to apply a configuration by"));
   }
   const std::string manager = manager_of(call);
   const std::string api_version = kind.api_version();
   const kube::FieldWriter writer{manager, call.request.subresource, core.now()};
-  return kube::apply(rules_of(kind, api_version, part), live, call.request.body, writer,
+  return kube::apply(rules_of(kind, *type, api_version, part), live, call.request.body, writer,
                      read_flag(call.request, "force"));
 }
 

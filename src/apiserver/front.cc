@@ -248,6 +248,10 @@ base::Status Front::Impl::answer_page(Exchange& exchange) {
 base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
                                           const Caller& caller) {
   const Query& query = exchange->target.query;
+  if (is_strange_group(api.kinds(), exchange->target.segments)) {
+    send_page_not_found(*exchange);
+    return {};
+  }
   TS_TRY(const ResourcePath path, find_resource(api.kinds(), exchange->target.segments));
   exchange->kind = path.kind;
   exchange->subject = subject_of(path);

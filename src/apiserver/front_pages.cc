@@ -102,6 +102,10 @@ std::shared_ptr<const Page> Pages::find(Segments segments, const Accepted& accep
   const std::string key =
       fmt::format("{}?{}&{}", joined(segments), aggregated, static_cast<int>(accepted.encoding));
   const std::lock_guard lock(mutex_);
+  if (const uint64_t edition = kinds_.edition(); edition != edition_) {
+    pages_.clear();
+    edition_ = edition;
+  }
   if (const auto found = pages_.find(key); found != pages_.end()) return found->second;
   const Value value = make(segments, aggregated);
   if (value.is_null()) return nullptr;  // not kept: anyone can ask for any path

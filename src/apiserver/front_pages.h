@@ -1,5 +1,5 @@
 // The pages that are the same for everyone: discovery, OpenAPI, version, each made at its first
-// request and kept as text.
+// request and kept as text until the kinds change.
 //
 // Threads: any.
 #pragma once
@@ -33,6 +33,7 @@ class Pages {
 
   const Kinds& kinds_;
   std::mutex mutex_;
+  uint64_t edition_ = 0;  // of the kinds that the pages tell of
   std::map<std::string, std::shared_ptr<const Page>> pages_;
 };
 

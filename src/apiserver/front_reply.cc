@@ -46,7 +46,7 @@ const Kind& kind_of_answer(std::string_view kind) {
 const Kind& columns_for(const Exchange& exchange, const Value& object) {
   const std::string_view kind = object["kind"].as_string();
   const Kind* asked = exchange.kind;
-  const bool own = asked != nullptr && (kind == asked->kind || kind == asked->kind + "List");
+  const bool own = asked != nullptr && (kind == asked->kind || kind == asked->list_kind_name());
   return own ? *asked : kind_of_answer(kind);
 }
 

@@ -1,5 +1,6 @@
 #include "apiserver/kind.h"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -8,18 +9,6 @@
 #include "kube/validate_names.h"
 
 namespace tessera::apiserver {
-namespace {
-
-// Kinds are never freed: requests hold plain pointers to them.
-const Kind* keep(Kind kind) {
-  static std::mutex mutex;
-  static auto* const kKinds = new std::deque<Kind>();
-  const std::lock_guard lock(mutex);
-  return &kKinds->emplace_back(std::move(kind));
-}
-
-}  // namespace
-
 void FieldErrors::required(std::string field, std::string_view detail) {
   causes_.push_back(kube::required_value(field, detail));
 }
@@ -69,9 +58,18 @@ const Kinds& Kinds::builtin() {
     add_review_kinds(*kinds);
     add_other_kinds(*kinds);
     add_view_kinds(*kinds);
+    add_extension_kinds(*kinds);
     return kinds;
   }();
   return *kBuiltin;
+}
+
+// Kinds are never freed: requests hold plain pointers to them.
+const Kind* Kinds::keep(Kind kind) {
+  static std::mutex mutex;
+  static auto* const kKinds = new std::deque<Kind>();
+  const std::lock_guard lock(mutex);
+  return &kKinds->emplace_back(std::move(kind));
 }
 
 void Kinds::add(Kind kind) {
@@ -83,21 +81,57 @@ void Kinds::add(Kind kind) {
   all_.push_back(keep(std::move(kind)));
 }
 
+std::shared_ptr<const Kinds::Custom> Kinds::custom() const {
+  const std::lock_guard lock(mutex_);
+  return custom_;
+}
+
+void Kinds::publish(std::vector<const Kind*> served, std::vector<const Kind*> tables) {
+  auto next = std::make_shared<Custom>();
+  next->served = std::move(served);
+  next->tables = std::move(tables);
+  const std::lock_guard lock(mutex_);
+  next->edition = custom_->edition + 1;
+  custom_ = std::move(next);
+}
+
+uint64_t Kinds::edition() const {
+  return custom()->edition;
+}
+
+std::vector<const Kind*> Kinds::all() const {
+  std::vector<const Kind*> out = all_;
+  const auto more = custom();
+  out.insert(out.end(), more->served.begin(), more->served.end());
+  return out;
+}
+
+std::vector<const Kind*> Kinds::tables() const {
+  std::vector<const Kind*> out = all_;
+  const auto more = custom();
+  out.insert(out.end(), more->tables.begin(), more->tables.end());
+  return out;
+}
+
 const Kind* Kinds::find(const kube::Gvr& gvr) const {
-  for (const Kind* kind : all_) {
-    if (kind->plural == gvr.resource && kind->group == gvr.group && kind->version == gvr.version) {
-      return kind;
-    }
-  }
-  return nullptr;
+  const auto fits = [&](const Kind* kind) {
+    return kind->plural == gvr.resource && kind->group == gvr.group && kind->version == gvr.version;
+  };
+  if (const auto at = std::ranges::find_if(all_, fits); at != all_.end()) return *at;
+  const auto more = custom();
+  const auto at = std::ranges::find_if(more->served, fits);
+  return at == more->served.end() ? nullptr : *at;
 }
 
 const Kind* Kinds::find_kind(std::string_view group, std::string_view version,
                              std::string_view kind) const {
-  for (const Kind* each : all_) {
-    if (each->kind == kind && each->group == group && each->version == version) return each;
-  }
-  return nullptr;
+  const auto fits = [&](const Kind* each) {
+    return each->kind == kind && each->group == group && each->version == version;
+  };
+  if (const auto at = std::ranges::find_if(all_, fits); at != all_.end()) return *at;
+  const auto more = custom();
+  const auto at = std::ranges::find_if(more->served, fits);
+  return at == more->served.end() ? nullptr : *at;
 }
 
 }  // namespace tessera::apiserver

@@ -3,10 +3,13 @@
 // Shape:   a new kind is one Kind value in a kinds_*.cc file; everything else (routes, discovery, OpenAPI, storage, watch,
 //          patches, tables, LocalClient) is made from it.
 // Errors:  validators add causes to a FieldErrors; the server words the Status.
-// Threads: immutable after start.
+// Threads: a Kind never changes. A table gets rows of CustomResourceDefinitions at run time: readers see one edition whole.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +45,7 @@ class FieldErrors {
 };
 
 struct VirtualCreate;
+struct CustomKind;
 
 struct Column {
   std::string name{};
@@ -49,6 +53,7 @@ struct Column {
   std::string format{};         // "name" for the first column
   int priority = 0;             // over 0: only with -o wide
   std::function<json::Value(const kube::Object&, base::Time now)> cell{};
+  std::string description{};
 };
 
 // Another face of a kind: its objects are stored as those of `of`, and only look different here. What a client sends is
@@ -89,6 +94,12 @@ struct Kind {
   std::function<void(const json::Value& object, FieldErrors&)> validate{};
   std::function<void(const json::Value& object, const json::Value& before, FieldErrors&)>
       validate_update{};
+  // Beside validate, for a new object only.
+  std::function<void(const json::Value& object, FieldErrors&)> validate_create{};
+  // The same for a write of the status alone, and what the first delete of an object does to it while it waits.
+  std::function<void(const json::Value& object, const json::Value& before, FieldErrors&)>
+      validate_status{};
+  std::function<void(json::Value& object, base::Time now)> prepare_delete{};
   // How metadata.name must look: "dns1123-subdomain" (default), "dns1123-label", "dns1035-label", "path-segment".
   std::string name_rule = "dns1123-subdomain";
   // Field selector paths beyond metadata.name and metadata.namespace: "spec.nodeName", "status.phase".
@@ -103,26 +114,61 @@ struct Kind {
   // Set for a kind that is only asked and never stored, as reviews are: what a create answers (auth.h). It has no other
   // verb and no other hook.
   std::function<base::Result<json::Value>(VirtualCreate& call)> virtual_create{};
+  // Set for a kind that a CustomResourceDefinition makes (crd_kind.h).
+  std::shared_ptr<const CustomKind> custom{};
+  // Under which kind the objects lie in the store, where it is another: the versions of a custom kind share one.
+  const Kind* stored_as = nullptr;
+  std::string list_kind{};  // empty: the kind's name and "List"
 
+  std::string list_kind_name() const { return list_kind.empty() ? kind + "List" : list_kind; }
   kube::Gvr gvr() const { return {group, version, plural}; }
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
   const kube::SchemaType* schema = nullptr;  // set at registration from group, version and kind
 };
 
-// The table. Kinds keep their address for the life of the program.
+// The kind that names a table of the store.
+inline const Kind* table_of(const Kind* kind) {
+  return kind->stored_as != nullptr ? kind->stored_as : kind;
+}
+
+// The table: built-in rows, and those that publish() puts behind them. Kinds keep their address for the life of the program.
 class Kinds {
  public:
+  Kinds() = default;
+  // The built-in rows of another table.
+  explicit Kinds(const Kinds& base) : all_(base.all_) {}
+  Kinds& operator=(const Kinds&) = delete;
+
   // All built-in kinds.
   static const Kinds& builtin();
 
+  // Before the table has readers.
   void add(Kind kind);
   const Kind* find(const kube::Gvr& gvr) const;
   const Kind* find_kind(std::string_view group, std::string_view version,
                         std::string_view kind) const;
-  const std::vector<const Kind*>& all() const { return all_; }
+  std::vector<const Kind*> all() const;
+  // Those that name tables of the store.
+  std::vector<const Kind*> tables() const;
+
+  // Gives a kind made at run time an address for good.
+  static const Kind* keep(Kind kind);
+  // From now on the custom kinds are these; `tables` are the kinds that their objects lie under. Any thread.
+  void publish(std::vector<const Kind*> served, std::vector<const Kind*> tables);
+  // Counts what was published.
+  uint64_t edition() const;
 
  private:
+  struct Custom {
+    std::vector<const Kind*> served;
+    std::vector<const Kind*> tables;
+    uint64_t edition = 0;
+  };
+  std::shared_ptr<const Custom> custom() const;
+
   std::vector<const Kind*> all_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Custom> custom_ = std::make_shared<const Custom>();
 };
 
 // Each kinds_*.cc file adds its rows.
@@ -135,5 +181,6 @@ void add_policy_kinds(Kinds& kinds);   // ResourceQuota, LimitRange, PodDisrupti
 void add_review_kinds(Kinds& kinds);   // SubjectAccessReview, TokenReview, ...
 void add_view_kinds(Kinds& kinds);   // events.k8s.io Event, autoscaling/v1 HorizontalPodAutoscaler
 void add_other_kinds(Kinds& kinds);  // PriorityClass, Lease, ...
+void add_extension_kinds(Kinds& kinds);  // CustomResourceDefinition
 
 }  // namespace tessera::apiserver

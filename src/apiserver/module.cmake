@@ -1,4 +1,4 @@
-target_link_libraries(${MODULE} PRIVATE sqlite3)
+target_link_libraries(${MODULE} PRIVATE sqlite3 re2)
 # data/protobuf.fields -> protobuf_fields.cc in the build tree: the text as raw strings.
 set(protobuf_text ${dir}/data/protobuf.fields)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${protobuf_text})

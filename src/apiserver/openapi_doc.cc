@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/crd_openapi.h"
 #include "apiserver/discovery.h"
 #include "apiserver/routes.h"
 #include "kube/schema.h"
@@ -15,6 +16,7 @@ namespace {
 
 using json::Value;
 
+constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 constexpr std::string_view kListMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 // The differences between the two versions of OpenAPI, as far as they matter here.
@@ -94,7 +96,8 @@ Value response(const Dialect& dialect, std::string_view type) {
 
 // What a request body of the operation is: an object of `type`, or a patch in one of its media
 // types.
-void add_body(const Dialect& dialect, const Verb& verb, std::string_view type, Value& operation) {
+void add_body(const Dialect& dialect, const Verb& verb, std::string_view type, bool custom,
+              Value& operation) {
   const bool patch = verb.method == "patch";
   const Value schema = patch ? Value::object({{"type", "object"}}) : dialect.ref(type);
   if (!dialect.v3) {
@@ -107,7 +110,8 @@ void add_body(const Dialect& dialect, const Verb& verb, std::string_view type, V
   const std::vector<std::string_view> types =
       patch ? std::vector<std::string_view>{"application/json-patch+json",
                                             "application/merge-patch+json",
-                                            "application/strategic-merge-patch+json"}
+                                            custom ? "application/apply-patch+yaml"
+                                                   : "application/strategic-merge-patch+json"}
             : std::vector<std::string_view>{"application/json", "application/yaml"};
   for (const std::string_view media : types)
     content.set(media, Value::object({{"schema", schema}}));
@@ -116,7 +120,8 @@ void add_body(const Dialect& dialect, const Verb& verb, std::string_view type, V
 }
 
 Value operation_of(const Dialect& dialect, const Verb& verb, const GroupVersionKind& gvk,
-                   std::string_view id, std::string_view type, std::string_view answer) {
+                   std::string_view id, std::string_view type, std::string_view answer,
+                   bool custom) {
   Value operation = Value::object(
       {{"operationId", id},
        {"parameters", query_parameters(verb, dialect)},
@@ -124,7 +129,7 @@ Value operation_of(const Dialect& dialect, const Verb& verb, const GroupVersionK
        {"x-kubernetes-action", verb.action},
        {"x-kubernetes-group-version-kind",
         Value::object({{"group", gvk.group}, {"version", gvk.version}, {"kind", gvk.kind}})}});
-  if (verb.write) add_body(dialect, verb, type, operation);
+  if (verb.write) add_body(dialect, verb, type, custom, operation);
   return operation;
 }
 
@@ -141,7 +146,11 @@ class Document {
     add_path(kind, collection, true, false);
     if (stored) add_path(kind, collection + "/{name}", false, false);
     for (const std::string& name : subresources_of(kind)) add_subresource(kind, collection, name);
-    if (kind.schema != nullptr) {
+    if (kind.custom != nullptr) {
+      schemas_.set(type_name(kind), custom_openapi(kind, dialect_.v3));
+      if (const kube::SchemaType* meta = kube::find_schema(kObjectMeta)) reach(*meta);
+      add_list_schema(kind);
+    } else if (kind.schema != nullptr) {
       reach(*kind.schema);
       if (stored) add_list_schema(kind);
     }
@@ -151,7 +160,15 @@ class Document {
   const Value& schemas() const { return schemas_; }
 
  private:
-  static std::string list_name(const Kind& kind) { return std::string(kind.schema->name) + "List"; }
+  // Empty where nothing is known of the kind's type.
+  static std::string type_name(const Kind& kind) {
+    if (kind.custom != nullptr) return custom_model_name(kind, kind.kind);
+    return kind.schema == nullptr ? std::string() : std::string(kind.schema->name);
+  }
+  static std::string list_name(const Kind& kind) {
+    if (kind.custom != nullptr) return custom_model_name(kind, kind.list_kind_name());
+    return std::string(kind.schema->name) + "List";
+  }
 
   void add_path(const Kind& kind, const std::string& path, bool collection,
                 bool across_namespaces) {
@@ -162,12 +179,12 @@ class Document {
       if (kind.virtual_create && verb.action != "post") continue;
       const std::string id = fmt::format("{}{}{}{}{}", verb.id, kind.group, kind.version, kind.kind,
                                          across_namespaces ? "ForAllNamespaces" : "");
-      const std::string type = kind.schema == nullptr ? "" : std::string(kind.schema->name);
-      const std::string answer =
-          kind.schema != nullptr && verb.action == "list" ? list_name(kind) : type;
+      const std::string type = type_name(kind);
+      const std::string answer = !type.empty() && verb.action == "list" ? list_name(kind) : type;
       Verb typed = verb;
-      if (kind.schema == nullptr) typed.write = false;  // a body without a schema is not described
-      item.set(verb.method, operation_of(dialect_, typed, gvk, id, type, answer));
+      if (type.empty()) typed.write = false;  // a body without a schema is not described
+      item.set(verb.method,
+               operation_of(dialect_, typed, gvk, id, type, answer, kind.custom != nullptr));
     }
     add_path_parameters(kind, path, item);
   }
@@ -176,8 +193,10 @@ class Document {
     const std::string path = collection + "/{name}/" + name;
     const GroupVersionKind gvk = subresource_kind(kind, name);
     const kube::SchemaType* type = kube::find_kind_schema(gvk.group, gvk.version, gvk.kind);
-    if (type == nullptr) return;
-    reach(*type);
+    const bool own = kind.custom != nullptr && gvk.kind == kind.kind;
+    if (type == nullptr && !own) return;
+    if (!own) reach(*type);
+    const std::string shape = own ? type_name(kind) : std::string(type->name);
     Value& item = paths_.ref(path);
     for (const std::string_view verb_name : subresource_verbs(name)) {
       const std::string_view method = verb_name == "create"   ? "post"
@@ -186,7 +205,7 @@ class Document {
       const Verb verb{method, method, verb_name, method != "get", false};
       const std::string id =
           fmt::format("{}{}{}{}{}", verb_name, kind.group, kind.version, kind.kind, name);
-      item.set(method, operation_of(dialect_, verb, gvk, id, type->name, type->name));
+      item.set(method, operation_of(dialect_, verb, gvk, id, shape, shape, kind.custom != nullptr));
     }
     add_path_parameters(kind, path, item);
   }
@@ -212,20 +231,19 @@ class Document {
     Value properties = Value::object(
         {{"apiVersion", text},
          {"kind", text},
-         {"items",
-          Value::object({{"type", "array"}, {"items", dialect_.ref(kind.schema->name)}})}});
+         {"items", Value::object({{"type", "array"}, {"items", dialect_.ref(type_name(kind))}})}});
     if (const kube::SchemaType* meta = kube::find_schema(kListMeta)) {
       reach(*meta);
       properties.set("metadata", dialect_.ref(kListMeta));
     }
-    schemas_.set(name,
-                 Value::object({{"type", "object"},
-                                {"required", Value::array({"items"})},
-                                {"properties", std::move(properties)},
-                                {"x-kubernetes-group-version-kind",
-                                 Value::array({Value::object({{"group", kind.group},
-                                                              {"version", kind.version},
-                                                              {"kind", kind.kind + "List"}})})}}));
+    schemas_.set(
+        name, Value::object({{"type", "object"},
+                             {"required", Value::array({"items"})},
+                             {"properties", std::move(properties)},
+                             {"x-kubernetes-group-version-kind",
+                              Value::array({Value::object({{"group", kind.group},
+                                                           {"version", kind.version},
+                                                           {"kind", kind.list_kind_name()}})})}}));
   }
 
   // A type and all that its fields name.

@@ -101,6 +101,11 @@ void keep_other_half(const Kind& kind, Value& object, const Value& before, bool 
   } else {
     kept.erase("status");
   }
+  if (kind.custom != nullptr) {
+    // Nothing else of the metadata is written here than who wrote.
+    object = std::move(kept);
+    return;
+  }
   if (!object["metadata"].same_node(before["metadata"])) {
     Value meta = object["metadata"];
     for (const char* field : {"ownerReferences", "labels"}) {
@@ -116,18 +121,23 @@ void keep_other_half(const Kind& kind, Value& object, const Value& before, bool 
   object = std::move(kept);
 }
 
+// The status of a custom object that has no resource of its own is a field as all others.
+bool counts_status(const Kind& kind) {
+  return kind.custom != nullptr && !kind.status_subresource;
+}
+
 // Everything but metadata and status is what the object should be; a change of it is a new generation.
 void count_generation(const Kind& kind, Value& object, const Value& before) {
   if (!kind.has_generation) return;
   bool changed = false;
   for (const json::Member& member : object.members()) {
     const std::string_view name = member.name();
-    if (name == "metadata" || name == "status") continue;
+    if (name == "metadata" || (name == "status" && !counts_status(kind))) continue;
     if (!(member.value == before[name])) changed = true;
   }
   for (const json::Member& member : before.members()) {
-    if (member.name() != "metadata" && member.name() != "status" &&
-        !object.contains(member.name())) {
+    const bool status = member.name() == "status" && !counts_status(kind);
+    if (member.name() != "metadata" && !status && !object.contains(member.name())) {
       changed = true;
     }
   }
@@ -176,6 +186,7 @@ base::Result<Value> prepare_create(Core& core, Call& call) {
   validate_metadata(kind, object, errors);
   if (kind.validate) kind.validate(object, errors);
   if (call.view != nullptr && call.view->validate) call.view->validate(object, errors);
+  if (kind.validate_create) kind.validate_create(object, errors);
   if (&kind == core.services && errors.empty() && !call.dry_run) {
     core.ips.assign(object, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
@@ -237,6 +248,8 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
     validate_pod_part(object, before, subresource, errors);
   } else if (!status && kind.validate_update) {
     kind.validate_update(object, before, errors);
+  } else if (status && kind.validate_status) {
+    kind.validate_status(object, before, errors);
   }
   if (!status && call.view != nullptr) {
     if (call.view->validate) call.view->validate(object, errors);

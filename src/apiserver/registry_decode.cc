@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "apiserver/api_errors.h"
+#include "apiserver/crd_kind.h"
 #include "apiserver/registry.h"
 #include "kube/schema.h"
 
@@ -92,7 +93,12 @@ base::Result<Value> decode_as(const Kind& kind, Call& call, const Value& body,
   TS_TRY_STATUS(check_identity(kind, body));
   Value object = body;
   std::vector<std::string> unknown;
-  if (kind.schema != nullptr) {
+  if (kind.custom != nullptr) {
+    auto read = decode_custom(kind, std::move(object), &unknown);
+    if (!read && read.error().code == base::Code::kNotFound) return read;
+    if (!read) return base::error(bad_request(handled_as(kind, read.error().message)));
+    object = std::move(*read);
+  } else if (kind.schema != nullptr) {
     auto normal = before.is_null() ? kube::normalize(*kind.schema, object, &unknown)
                                    : normalize_changed(kind, std::move(object), before, &unknown);
     if (!normal) return base::error(bad_request(handled_as(kind, normal.error().message)));

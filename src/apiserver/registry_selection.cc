@@ -46,7 +46,7 @@ base::Result<Selection> Selection::parse(const Kind& kind, const kube::Request& 
   for (const kube::FieldRequirement& requirement : out.fields_.requirements()) {
     if (selectable(kind, requirement.field)) continue;
     // Kinds with fields of their own say it otherwise.
-    if (!kind.selectable_fields.empty()) {
+    if (!kind.selectable_fields.empty() || kind.custom != nullptr) {
       return base::error(base::Code::kBadRequest, "field label not supported: {}",
                          requirement.field);
     }

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "apiserver/api_errors.h"
+#include "apiserver/crd_kind.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -222,6 +223,10 @@ std::vector<std::string_view> resource_verbs() {
 
 std::vector<std::string_view> resource_verbs(const Kind& kind) {
   if (kind.virtual_create) return {"create"};
+  if (kind.custom != nullptr) {
+    if (kind.custom->terminating) return {"delete", "deletecollection", "get", "list", "watch"};
+    return {"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"};
+  }
   std::vector<std::string_view> verbs = resource_verbs();
   if (!deleted_together(kind)) std::erase(verbs, "deletecollection");
   return verbs;
@@ -242,6 +247,7 @@ std::vector<std::string> subresources_of(const Kind& kind) {
     names.emplace_back("status");
   }
   std::ranges::sort(names);
+  if (kind.custom != nullptr) std::ranges::reverse(names);  // "status", "scale": as they are told
   return names;
 }
 
@@ -272,6 +278,15 @@ base::Result<ResourcePath> find_resource(const Kinds& kinds,
   }
   TS_TRY_STATUS(check_name(path.name));
   return path;
+}
+
+bool is_strange_group(const Kinds& kinds, std::span<const std::string> segments) {
+  if (segments.size() < 4 || segments[0] != "apis") return false;
+  const size_t at = segments.size() > 5 && segments[3] == "namespaces" ? 5 : 3;
+  if (kinds.find({segments[1], segments[2], segments[at]}) != nullptr) return false;
+  return std::ranges::none_of(kinds.all(), [&](const Kind* kind) {
+    return kind->group == segments[1] && kind->custom == nullptr;
+  });
 }
 
 base::Result<Operation> plan_operation(const ResourcePath& path, std::string_view method,

@@ -62,6 +62,9 @@ std::string_view query_value(const Query& query, std::string_view key);
 // Puts the numbers of a list's query right: drops a limit below 0, refuses what is no number.
 base::Status check_list_query(Query& query);
 
+// A resource of a group that is not built in, and that no definition serves now: nobody answers there.
+bool is_strange_group(const Kinds& kinds, std::span<const std::string> segments);
+
 // log, exec, attach and portforward of a pod, which lead into its containers.
 bool leads_into_container(const ResourcePath& path);
 

@@ -6,8 +6,9 @@
 namespace tessera::apiserver {
 
 inline const Kinds& test_kinds() {
-  static const Kinds kinds = [] {
-    Kinds out;
+  static const Kinds& shared = *[] {
+    auto* kinds = new Kinds();
+    Kinds& out = *kinds;
     Kind ns{.kind = "Namespace", .plural = "namespaces", .singular = "namespace"};
     ns.namespaced = false;
     ns.status_subresource = true;
@@ -38,9 +39,9 @@ inline const Kinds& test_kinds() {
     deployment.status_subresource = true;
     deployment.subresources = {"scale"};
     out.add(deployment);
-    return out;
+    return kinds;
   }();
-  return kinds;
+  return shared;
 }
 
 }  // namespace tessera::apiserver

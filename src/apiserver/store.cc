@@ -73,7 +73,7 @@ Store::Store(base::Executor& executor, std::unique_ptr<RowLog> log, History hist
 
 base::Status Store::restore(const Kinds& kinds, std::vector<StoredRow> rows, uint64_t revision) {
   std::unordered_map<std::string, const Kind*> by_resource;
-  for (const Kind* kind : kinds.all()) {
+  for (const Kind* kind : kinds.tables()) {
     if (!kind->view) by_resource[resource_name(*kind)] = kind;
   }
   const std::lock_guard lock(mutex_);
@@ -105,11 +105,11 @@ void Store::observe(std::function<void(const Change&)> observer) {
 }
 
 Store::Table& Store::table(const Kind* kind) {
-  return tables_[kind];
+  return tables_[table_of(kind)];
 }
 
 const Store::Table* Store::find_table(const Kind* kind) const {
-  const auto it = tables_.find(kind);
+  const auto it = tables_.find(table_of(kind));
   return it == tables_.end() ? nullptr : &it->second;
 }
 
@@ -132,7 +132,7 @@ Store::Found Store::durable(const Kind* kind, std::string_view key) const {
   json::Value value = it == rows->objects.end() ? json::Value() : it->second.object;
   for (size_t i = history_.size(); i-- > 0 && history_[i].revision > durable_;) {
     const Change& change = history_[i];
-    if (change.kind != kind) continue;
+    if (change.kind != table_of(kind)) continue;
     if (store_key(*kind, change.object()) == key) {
       value = change.before;
     }
@@ -198,7 +198,7 @@ void Store::accept(Write& write, std::string text) {
   Pending pending;
   pending.revision = revision;
   const size_t bytes = text.empty() ? text_size(write.object, kTextMax) : text.size();
-  pending.change = {revision, write.kind, entry.object, write.object, entry.row, bytes};
+  pending.change = {revision, table_of(write.kind), entry.object, write.object, entry.row, bytes};
   pending.done = std::move(write.done);
   if (logged_) {
     const json::Value& meta = (write.object.is_null() ? entry.object : write.object)["metadata"];
@@ -389,7 +389,7 @@ Store::Overlay Store::overlay(const Kind* kind, uint64_t revision) const {
   if (rows == nullptr || rows->changed <= revision) return out;
   for (size_t i = history_.size(); i-- > 0 && history_[i].revision > revision;) {
     const Change& change = history_[i];
-    if (change.kind == kind) out[store_key(*kind, change.object())] = &change.before;
+    if (change.kind == table_of(kind)) out[store_key(*kind, change.object())] = &change.before;
   }
   return out;
 }
@@ -454,7 +454,7 @@ base::Result<std::vector<Store::Change>> Store::changes(const Kind* kind, uint64
   auto it = std::ranges::upper_bound(history_, revision, {}, &Change::revision);
   std::vector<Change> out;
   for (; it != history_.end() && it->revision <= until; ++it) {
-    if (it->kind == kind) out.push_back(*it);
+    if (it->kind == table_of(kind)) out.push_back(*it);
   }
   return out;
 }

@@ -25,7 +25,7 @@ Value definitions(const Kind& kind) {
     out.push_back(Value::object({{"name", column.name},
                                  {"type", column.type},
                                  {"format", column.format},
-                                 {"description", ""},
+                                 {"description", column.description},
                                  {"priority", column.priority}}));
   }
   return out;
@@ -65,7 +65,8 @@ Value table_metadata(const Value& metadata, bool list) {
 }  // namespace
 
 bool is_list(const Value& value) {
-  return value["items"].is_array() && value["kind"].as_string().ends_with("List");
+  // A list has no name, as every object with items of its own has.
+  return value["items"].is_array() && !value["metadata"].contains("name");
 }
 
 Value to_table(const Kind& kind, const Value& object_or_list, const TableOptions& options) {

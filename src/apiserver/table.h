@@ -32,7 +32,7 @@ json::Value to_table(const Kind& kind, const json::Value& object_or_list,
 json::Value to_partial_metadata(const json::Value& object, std::string_view version);
 json::Value to_partial_metadata_list(const json::Value& list, std::string_view version);
 
-// True for a list of objects: it has items and its kind ends in List.
+// True for a list of objects: it has items and no name.
 bool is_list(const json::Value& value);
 
 }  // namespace tessera::apiserver

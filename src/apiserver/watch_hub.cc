@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "apiserver/crd_kind.h"
+
 namespace tessera::apiserver {
 
 using Type = kube::WatchEvent::Type;
@@ -26,6 +28,9 @@ struct WatchHub::Watcher {
     if (!open.load(std::memory_order_acquire)) return;
     if (wanted.view != nullptr && type != Type::kBookmark) {
       object = wanted.view->view->from_stored(object);
+    }
+    if (wanted.kind->custom != nullptr && type != Type::kBookmark) {
+      object = as_served(*wanted.kind, std::move(object));
     }
     wanted.on_event({type, kube::Object(std::move(object))});
   }
@@ -126,7 +131,7 @@ void WatchHub::enlist(const WatcherPtr& watcher) {
     const std::lock_guard lock(mutex_);
     if (!watcher->open) return;
     if (!closed_) {
-      Lane& lane = lanes_[watcher->wanted.kind];
+      Lane& lane = lanes_[table_of(watcher->wanted.kind)];
       (watcher->field.empty() ? lane.all : lane.by_field[watcher->field][watcher->value])
           .push_back(watcher);
       watcher->enlisted = true;
@@ -147,7 +152,7 @@ void WatchHub::remove(const WatcherPtr& watcher) {
   if (!std::exchange(watcher->enlisted, false)) return;
   --live_;
   if (watcher->wanted.bookmarks) --with_bookmarks_;
-  Lane& lane = lanes_[watcher->wanted.kind];
+  Lane& lane = lanes_[table_of(watcher->wanted.kind)];
   if (watcher->field.empty()) {
     std::erase(lane.all, watcher);
     return;
@@ -261,6 +266,17 @@ std::vector<WatchHub::WatcherPtr> WatchHub::all_by_age() const {
   }
   std::ranges::sort(out, {}, &Watcher::number);
   return out;
+}
+
+void WatchHub::end_all(const Kind* table) {
+  std::vector<WatcherPtr> open;
+  {
+    const std::lock_guard lock(mutex_);
+    open = all_by_age();
+  }
+  for (const WatcherPtr& watcher : open) {
+    if (table_of(watcher->wanted.kind) == table) end(watcher, {});
+  }
 }
 
 void WatchHub::close() {

@@ -47,6 +47,8 @@ class WatchHub : public std::enable_shared_from_this<WatchHub> {
   std::unique_ptr<base::Subscription> subscribe(Wanted wanted);
   // A change became durable: the store's observer.
   void dispatch(const Store::Change& change);
+  // Ends the watches of a kind that is no longer served. On the executor.
+  void end_all(const Kind* table);
   // Ends all watches.
   void close();
   size_t size() const;

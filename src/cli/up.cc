@@ -128,7 +128,7 @@ class Stack {
     };
     controllers_ = std::make_unique<apiserver::Controllers>(
         *client(controller_loop_, "kube-controller-manager"), controller_loop_, clock_,
-        random_.fork(), apiserver::Controllers::Options{});
+        random_.fork(), apiserver::Controllers::Options{.kinds = &api_->kinds()});
     if (fleet.nodes.empty()) return;
     scheduler::Scheduler::Options scheduling;
     scheduling.names = {"tessera", "default-scheduler"};

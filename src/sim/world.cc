@@ -156,7 +156,8 @@ base::Status World::boot() {
   for (const char* name : {"controllers", "scheduler", "kubelets"})
     clients_.push_back(client(name));
   controllers_ = std::make_unique<apiserver::Controllers>(
-      *clients_[0], loop_, clock_, random_.fork(), apiserver::Controllers::Options{});
+      *clients_[0], loop_, clock_, random_.fork(),
+      apiserver::Controllers::Options{.kinds = &api_->kinds()});
   scheduler::Scheduler::Options scheduling;
   scheduling.names = {"tessera", "default-scheduler"};
   scheduler_ = std::make_unique<scheduler::Scheduler>(*clients_[1], loop_, clock_, random_.fork(),
