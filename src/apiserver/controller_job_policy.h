@@ -39,7 +39,7 @@ base::Time finished_at(const kube::Object& pod);
 struct FailureMatch {
   bool counts = true;       // towards the limits
   bool fail_index = false;  // the index is given up
-  std::string fail_job;     // why the job is given up; empty: it is not
+  std::string fail_job{};   // why the job is given up; empty: it is not
 };
 // The first rule of spec.podFailurePolicy that fits.
 FailureMatch match_failure(const kube::Job& job, const kube::Object& pod);
