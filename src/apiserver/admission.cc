@@ -19,6 +19,9 @@ constexpr std::array<std::string_view, 4> kInitialNamespaces = {"default", "kube
 constexpr int64_t kTolerationSeconds = 300;
 constexpr int64_t kUserPriorityMax = 1'000'000'000;
 
+constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
+constexpr std::string_view kUnreachable = "node.kubernetes.io/unreachable";
+
 bool tolerates_all_of(const Value& tolerations, std::string_view taint) {
   return std::ranges::any_of(tolerations.items(), [&](const Value& item) {
     const std::string_view key = item["key"].as_string();
@@ -28,7 +31,7 @@ bool tolerates_all_of(const Value& tolerations, std::string_view taint) {
 }
 
 void add_default_tolerations(Value& spec) {
-  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+  for (const std::string_view taint : {kNotReady, kUnreachable}) {
     if (tolerates_all_of(spec["tolerations"], taint)) continue;
     spec.ref("tolerations")
         .push_back(Value::object({{"effect", "NoExecute"},
@@ -146,6 +149,13 @@ base::Status admit_pod(Core& core, Value& pod) {
   }
   add_default_tolerations(spec);
   return add_priority(core, name, spec);
+}
+
+void admit_pod_update(Value& pod) {
+  const Value& tolerations = pod["spec"]["tolerations"];
+  if (tolerates_all_of(tolerations, kNotReady) && tolerates_all_of(tolerations, kUnreachable))
+    return;
+  add_default_tolerations(pod.ref("spec"));
 }
 
 base::Status check_limits(const Core& core, const Kind& kind, const Value& object) {

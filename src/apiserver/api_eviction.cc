@@ -41,7 +41,6 @@ void mark_target(Value& pod, base::Time now) {
   put_condition(pod.ref("status"),
                 Value::object({{"lastProbeTime", nullptr},
                                {"message", "Eviction API: evicting"},
-                               {"observedGeneration", pod["metadata"]["generation"]},
                                {"reason", "EvictionByEvictionAPI"},
                                {"status", "True"},
                                {"type", "DisruptionTarget"}}),

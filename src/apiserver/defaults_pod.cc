@@ -133,8 +133,10 @@ void default_host_ports(Value& container) {
   });
 }
 
-Value gated_condition() {
-  return Value::object({{"type", "PodScheduled"},
+Value gated_condition(const Value& since) {
+  return Value::object({{"lastProbeTime", nullptr},
+                        {"lastTransitionTime", since},
+                        {"type", "PodScheduled"},
                         {"status", "False"},
                         {"reason", "SchedulingGated"},
                         {"message", "Scheduling is blocked due to non-empty scheduling gates"}});
@@ -180,7 +182,7 @@ void prepare_new_pod(Value& pod) {
     status.set("qosClass", kube::qos_class(*decoded));
   }
   if (!pod["spec"]["schedulingGates"].empty()) {
-    status.set("conditions", Value::array({gated_condition()}));
+    status.set("conditions", Value::array({gated_condition(pod["metadata"]["creationTimestamp"])}));
   }
   pod.set("status", std::move(status));
 }

@@ -228,6 +228,7 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   const bool defaults = !status || &kind == core.services;  // no other status has any
   if (defaults && kind.defaults) kind.defaults(object);
   set_owners(object, owners_after(core, call, before, object, sent_owners, subresource));
+  if (&kind == core.pods && subresource.empty()) admit_pod_update(object);
   FieldErrors errors;
   const bool service = &kind == core.services && !status;
   if (service) ClusterIps::carry(object, before);

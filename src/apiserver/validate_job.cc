@@ -184,10 +184,10 @@ void validate_job_spec(const Value& spec, const Path& at, FieldErrors& errors) {
   validate_restart_policy(spec, at, errors);
 }
 
-void validate_job(const Value& object, FieldErrors& errors) {
+namespace {
+
+void validate_selected_spec(const Value& spec, FieldErrors& errors) {
   const Path at("spec");
-  const Value& spec = object["spec"];
-  validate_generated_labels(object, errors);
   validate_job_spec(spec, at, errors);
   if (!spec["selector"].is_object()) {
     errors.required(at.text("selector"));
@@ -195,6 +195,13 @@ void validate_job(const Value& object, FieldErrors& errors) {
     validate_label_selector(spec["selector"], at.child("selector"), errors);
   }
   validate_selects_template(spec, at, errors);
+}
+
+}  // namespace
+
+void validate_job(const Value& object, FieldErrors& errors) {
+  validate_generated_labels(object, errors);
+  validate_selected_spec(object["spec"], errors);
   validate_host_names(object, errors);
 }
 
@@ -202,6 +209,8 @@ void validate_job_update(const Value& object, const Value& before, FieldErrors& 
   const Path at("spec");
   const Value& spec = object["spec"];
   const Value& old = before["spec"];
+  // Kubernetes looks twice, and so names each fault of the spec as two causes.
+  validate_selected_spec(spec, errors);
   if (spec["completionMode"].as_string() != "Indexed") {
     validate_immutable(spec["completions"], old["completions"], at.child("completions"), errors);
   } else if (!(spec["completions"] == old["completions"]) && spec["completions"].is_int() &&

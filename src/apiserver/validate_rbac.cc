@@ -113,7 +113,13 @@ void validate_cluster_role_binding(const Value& object, FieldErrors& errors) {
 
 void validate_same_role(const Value& object, const Value& before, FieldErrors& errors) {
   if (object["roleRef"] == before["roleRef"]) return;
-  errors.invalid("roleRef", object["roleRef"], "cannot change roleRef");
+  // Named as the server's own type has them.
+  const Value& role = object["roleRef"];
+  errors.invalid("roleRef",
+                 Value::object({{"APIGroup", role["apiGroup"].as_string()},
+                                {"Kind", role["kind"].as_string()},
+                                {"Name", role["name"].as_string()}}),
+                 "cannot change roleRef");
 }
 
 }  // namespace tessera::apiserver
