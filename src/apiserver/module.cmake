@@ -35,3 +35,15 @@ const std::string_view tessera::apiserver::kTimeZones = R\"zones(@time_zones_con
 set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/time_zones_data.cc PROPERTIES
                             COMPILE_OPTIONS "-Wno-overlength-strings")
 target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/time_zones_data.cc)
+# data/server.types -> server_types_data.cc, in the same way.
+set(server_types ${dir}/data/server.types)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${server_types})
+file(READ ${server_types} server_types_content)
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/apiserver/server_types_data.cc @ONLY CONTENT
+"#include \"apiserver/server_types.h\"
+
+const std::string_view tessera::apiserver::kServerTypes = R\"types(@server_types_content@)types\";
+")
+set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/server_types_data.cc PROPERTIES
+                            COMPILE_OPTIONS "-Wno-overlength-strings")
+target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/server_types_data.cc)

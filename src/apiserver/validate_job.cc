@@ -1,3 +1,4 @@
+#include "apiserver/server_types.h"
 #include "apiserver/validate_job_policy.h"
 #include "apiserver/validate_meta.h"
 #include "apiserver/validate_pod.h"
@@ -186,6 +187,15 @@ void validate_job_spec(const Value& spec, const Path& at, FieldErrors& errors) {
 
 namespace {
 
+void validate_same_template(const Value& now, const Value& before, const Path& at,
+                            FieldErrors& errors) {
+  if (now == before) return;
+  errors.add(
+      {"FieldValueInvalid",
+       fmt::format("Invalid value: {}: field is immutable", server_text("PodTemplateSpec", now)),
+       at.text()});
+}
+
 void validate_selected_spec(const Value& spec, FieldErrors& errors) {
   const Path at("spec");
   validate_job_spec(spec, at, errors);
@@ -221,7 +231,7 @@ void validate_job_update(const Value& object, const Value& before, FieldErrors& 
   validate_immutable(spec["selector"], old["selector"], at.child("selector"), errors);
   const bool open = old["suspend"].as_bool() && !before["status"].contains("startTime");
   if (!open || !(fixed_part(spec["template"]) == fixed_part(old["template"]))) {
-    validate_immutable(spec["template"], old["template"], at.child("template"), errors);
+    validate_same_template(spec["template"], old["template"], at.child("template"), errors);
   }
   for (const char* field : {"completionMode", "podFailurePolicy", "backoffLimitPerIndex",
                             "managedBy", "successPolicy"}) {

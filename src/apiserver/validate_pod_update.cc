@@ -2,6 +2,7 @@
 #include <limits>
 #include <set>
 
+#include "apiserver/server_types.h"
 #include "apiserver/validate_meta.h"
 #include "apiserver/validate_pod.h"
 #include "apiserver/validate_scheduling.h"
@@ -115,31 +116,6 @@ void take_gated(Value& spec, const Value& before, const Path& at, FieldErrors& e
   }
 }
 
-// "spec.nodeName: "a" is now "b"", one line a difference, the first few.
-void list_changes(const Value& now, const Value& before, const std::string& at, int& left,
-                  std::string& out) {
-  if (left == 0 || now == before) return;
-  if (now.is_object() && before.is_object()) {
-    for (const json::Member& member : now.members()) {
-      list_changes(member.value, before[member.name()], at + "." + std::string(member.name()), left,
-                   out);
-    }
-    for (const json::Member& member : before.members()) {
-      if (now.contains(member.name())) continue;
-      list_changes(Value(), member.value, at + "." + std::string(member.name()), left, out);
-    }
-    return;
-  }
-  if (now.is_array() && before.is_array() && now.size() == before.size()) {
-    for (size_t i = 0; i < now.size(); ++i) {
-      list_changes(now.at(i), before.at(i), fmt::format("{}[{}]", at, i), left, out);
-    }
-    return;
-  }
-  --left;
-  out += fmt::format("\n{}: {} is now {}", at, before.dump(), now.dump());
-}
-
 // What binding wrote about devices is the record of who holds which GPU: it stays while the pod is on its node.
 void validate_device_record(const Value& pod, const Value& before, FieldErrors& errors) {
   if (before["spec"]["nodeName"].as_string().empty()) return;
@@ -177,10 +153,7 @@ void validate_pod_update(const Value& pod, const Value& before, FieldErrors& err
   }
   take_gated(rest, old, at, errors);
   if (rest == old) return;
-  std::string message(kMayChange);
-  int left = 5;
-  list_changes(rest, old, "spec", left, message);
-  errors.forbidden("spec", message);
+  errors.forbidden("spec", fmt::format("{}\n{}", kMayChange, server_diff("PodSpec", old, rest)));
 }
 
 }  // namespace tessera::apiserver

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apiserver/server_types.h"
 #include "apiserver/validate_affinity.h"
 #include "apiserver/validate_meta.h"
 #include "apiserver/validate_resources.h"
@@ -280,10 +281,13 @@ void validate_persistent_volume_claim_update(const Value& object, const Value& b
   const Value& old = before["spec"];
   const bool bound = object["status"]["phase"].as_string() == "Bound";
   const bool unnamed = old["volumeName"].as_string().empty();
-  if (!(fixed_part(spec, bound, unnamed) == fixed_part(old, bound, unnamed))) {
+  const Value fixed = fixed_part(spec, bound, unnamed);
+  const Value fixed_before = fixed_part(old, bound, unnamed);
+  if (!(fixed == fixed_before)) {
     errors.forbidden("spec",
                      "spec is immutable after creation except resources.requests and "
-                     "volumeAttributesClassName for bound claims");
+                     "volumeAttributesClassName for bound claims\n" +
+                         server_diff("PersistentVolumeClaimSpec", fixed_before, fixed));
   }
   const Quantity now = quantity_of(spec["resources"]["requests"]["storage"]);
   const Quantity wanted = quantity_of(old["resources"]["requests"]["storage"]);
