@@ -208,7 +208,8 @@ TEST(PodUpdate, RefusesTheRestAndSaysWhatChanged) {
   EXPECT_THAT(outcome.causes[0].message,
               HasSubstr("Forbidden: pod updates may not change fields other than "
                         "`spec.containers[*].image`,`spec.initContainers[*].image`"));
-  EXPECT_THAT(outcome.causes[0].message, HasSubstr("spec.nodeName: null is now \"n1\""));
+  EXPECT_THAT(outcome.causes[0].message,
+              HasSubstr("\n- \"NodeName\": \"\",\n+ \"NodeName\": \"n1\",\n"));
   EXPECT_THAT(
       changed("{spec: {containers: [{name: c, image: x}, {name: d, image: x}]}}").text(),
       HasSubstr("spec.containers: Forbidden: pod updates may not add or remove containers"));

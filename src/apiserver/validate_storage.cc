@@ -185,13 +185,20 @@ void validate_data_source(const Value& source, const Path& at, FieldErrors& erro
 }
 
 // What of a claim never changes: only its size may, once bound, and the volume may be named once.
-Value fixed_part(const Value& spec, bool bound, bool unnamed) {
+Value fixed_part(const Value& spec, const Value& before, bool bound, bool unnamed) {
   Value out = spec;
-  if (unnamed) out.erase("volumeName");
+  const auto take = [](Value& at, const Value& from, const char* field) {
+    if (const Value* old = from.find(field)) {
+      at.set(field, *old);
+    } else {
+      at.erase(field);
+    }
+  };
+  if (unnamed) take(out, before, "volumeName");
   if (!bound) return out;
-  out.erase("volumeAttributesClassName");
+  take(out, before, "volumeAttributesClassName");
   if (out["resources"]["requests"].contains("storage")) {
-    out.ref("resources", "requests").erase("storage");
+    take(out.ref("resources", "requests"), before["resources"]["requests"], "storage");
   }
   return out;
 }
@@ -281,13 +288,12 @@ void validate_persistent_volume_claim_update(const Value& object, const Value& b
   const Value& old = before["spec"];
   const bool bound = object["status"]["phase"].as_string() == "Bound";
   const bool unnamed = old["volumeName"].as_string().empty();
-  const Value fixed = fixed_part(spec, bound, unnamed);
-  const Value fixed_before = fixed_part(old, bound, unnamed);
-  if (!(fixed == fixed_before)) {
+  const Value fixed = fixed_part(spec, old, bound, unnamed);
+  if (!(fixed == old)) {
     errors.forbidden("spec",
                      "spec is immutable after creation except resources.requests and "
                      "volumeAttributesClassName for bound claims\n" +
-                         server_diff("PersistentVolumeClaimSpec", fixed_before, fixed));
+                         server_diff("PersistentVolumeClaimSpec", old, fixed));
   }
   const Quantity now = quantity_of(spec["resources"]["requests"]["storage"]);
   const Quantity wanted = quantity_of(old["resources"]["requests"]["storage"]);
