@@ -73,6 +73,8 @@ def tell_objects():
           deployment.status.ready_replicas, sorted(deployment.metadata.labels.items()),
           sorted(key for key in deployment.metadata.annotations if not key.startswith('deployment.kubernetes.io')))
     print('settings:', sorted(core.read_namespaced_config_map('shop', NAMESPACE).data.items()))
+    shelf = client.CustomObjectsApi().get_namespaced_custom_object('shop.example.com', 'v1', NAMESPACE, 'shelves', 'shop')
+    print('shelf:', json.dumps(shelf['spec'], sort_keys=True), shelf['metadata'].get('labels'))
     print('managers:', sorted({entry.manager for entry in deployment.metadata.managed_fields
                                if entry.manager != 'OpenAPI-Generator'} - {'kube-controller-manager', 'tessera'}))
     for secret in core.list_namespaced_secret(NAMESPACE, label_selector='owner=helm').items:
@@ -82,8 +84,8 @@ def tell_objects():
 
 def release(chart):
     step('install')
-    helm('install', 'shop', chart, '--create-namespace', '--dry-run=server', '--hide-notes', ends=0)
-    helm('install', 'shop', chart, '--create-namespace', '--wait', '--timeout', '60s')
+    helm('install', 'shop', chart, '--dry-run=server', '--hide-notes', '--set', 'shelfWidth=0')  # its kind comes with the install
+    helm('install', 'shop', chart, '--wait', '--timeout', '60s')
     helm('status', 'shop')
     helm('list')
     tell_objects()
@@ -100,7 +102,7 @@ def release(chart):
     apps = client.AppsV1Api()
     apps.patch_namespaced_deployment('shop', NAMESPACE, {
         'metadata': {'labels': {'by-hand': 'yes'}}, 'spec': {'replicas': 7}})
-    helm('upgrade', 'shop', chart, '--set', 'replicas=3,image=registry.example/shop:2,extra.COLOR=blue', '--wait', '--timeout', '60s')
+    helm('upgrade', 'shop', chart, '--set', 'replicas=3,image=registry.example/shop:2,extra.COLOR=blue,shelfWidth=4', '--wait', '--timeout', '60s')
     tell_objects()
     helm('upgrade', 'shop', chart, '--reuse-values', '--set', 'replicas=1,motd=good day', '--wait', '--timeout', '60s')
     tell_objects()
@@ -111,6 +113,7 @@ def failures(chart):
     helm('upgrade', 'shop', chart, '--set', 'port=70000', ends=1)
     helm('upgrade', 'shop', chart, '--set', 'replicas=-1', ends=1)
     helm('upgrade', 'shop', chart, '--set', 'replicas=many', ends=1)
+    helm('upgrade', 'shop', chart, '--set', 'shelfWidth=-1', ends=1)
     helm('upgrade', 'shop', chart, '--set', 'image=registry.example/broken:3', '--atomic', '--timeout', '3s', ends=1)
     helm('status', 'nothing', ends=1)
     helm('list', '--all')
@@ -138,6 +141,10 @@ def back_and_away(chart):
                          ('role', client.RbacAuthorizationV1Api().list_namespaced_role)):
         left += [f'{kind} {one.metadata.name}' for one in listed(NAMESPACE).items if one.metadata.name != 'kube-root-ca.crt']
     print('left:', left)
+    extensions = client.ApiextensionsV1Api()
+    print('definitions left:', [one.metadata.name for one in extensions.list_custom_resource_definition().items
+                                if one.spec.group == 'shop.example.com'])
+    extensions.delete_custom_resource_definition('shelves.shop.example.com')
     helm('status', 'shop', ends=1)
 
 

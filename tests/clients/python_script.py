@@ -213,6 +213,51 @@ def dynamics():
         print(f'{type(problem).__name__}: {problem}')
 
 
+DEFINITION = {
+    'apiVersion': 'apiextensions.k8s.io/v1', 'kind': 'CustomResourceDefinition', 'metadata': {'name': 'lamps.python.example.com'},
+    'spec': {'group': 'python.example.com', 'scope': 'Namespaced', 'names': {
+        'kind': 'Lamp', 'listKind': 'LampList', 'plural': 'lamps', 'singular': 'lamp'}, 'versions': [
+            {'name': 'v1', 'served': True, 'storage': True, 'subresources': {'status': {}}, 'schema': {'openAPIV3Schema': {
+                'type': 'object', 'properties': {
+                    'spec': {'type': 'object', 'properties': {'watts': {'type': 'integer', 'maximum': 100, 'default': 40}}},
+                    'status': {'type': 'object', 'x-kubernetes-preserve-unknown-fields': True}}}}}]}}
+
+
+def customs():
+    step('custom objects')
+    extensions, lamps = client.ApiextensionsV1Api(), client.CustomObjectsApi()
+    name, place = DEFINITION['metadata']['name'], ('python.example.com', 'v1', NAMESPACE, 'lamps')
+    extensions.create_custom_resource_definition(DEFINITION)
+
+    def established():
+        conditions = extensions.read_custom_resource_definition(name).status.conditions or []
+        return any(one.type == 'Established' and one.status == 'True' for one in conditions)
+    until('the definition established', established)
+
+    def served():
+        try:
+            return lamps.list_namespaced_custom_object(*place)['items'] == []
+        except ApiException:
+            return False
+    until('the kind served', served)
+    body = {'apiVersion': 'python.example.com/v1', 'kind': 'Lamp', 'metadata': {'name': 'l'}, 'spec': {'color': 'red'}}
+    show('made', lamps.create_namespaced_custom_object(*place, body))
+    body['metadata']['name'], body['spec'] = 'm', {'watts': 500}
+    refused('too bright', lambda: lamps.create_namespaced_custom_object(*place, body))
+    show('status', lamps.patch_namespaced_custom_object_status(*place, 'l', {'status': {'lit': True}})['status'])
+    show('patched', lamps.patch_namespaced_custom_object(*place, 'l', {'spec': {'watts': 60}}))
+    print([event['type'] for event in watch.Watch().stream(
+        lamps.list_namespaced_custom_object, *place, timeout_seconds=2)])
+    api = dynamic.DynamicClient(client.ApiClient())
+    found = api.resources.get(api_version='python.example.com/v1', kind='Lamp')
+    print(f'the dynamic client finds {found.name}, {found.singular_name}')
+    lamps.delete_namespaced_custom_object(*place, 'l')
+    extensions.delete_custom_resource_definition(name)
+    until('the definition gone', lambda: all(
+        one.metadata.name != name for one in extensions.list_custom_resource_definition().items))
+    print('gone')
+
+
 def from_documents():
     step('objects from YAML')
     documents = [
@@ -248,6 +293,7 @@ def main():
     evictions(core)
     rights(core)
     dynamics()
+    customs()
     from_documents()
     step('the namespace and all in it go')
     core.delete_namespace(NAMESPACE)

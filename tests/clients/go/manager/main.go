@@ -140,6 +140,7 @@ func main() {
 	tellEvents(ctx, direct)
 	second.stop()
 	Must(<-second.ended)
+	custom(ctx)
 }
 
 func key(name string) client.ObjectKey { return client.ObjectKey{Namespace: namespace, Name: name} }
