@@ -135,7 +135,7 @@ void DeploymentController::carry_out(const Object& object, const kube::Deploymen
       cluster_.remove(sets_, set, {}, std::move(each));
     });
   }
-  if (!deployment.paused) annotate(object, deployment, sets, actions);
+  annotate(object, deployment, sets, actions);
   run_in_order(std::move(actions), std::move(done));
 }
 
@@ -148,18 +148,25 @@ Action DeploymentController::create_set(const Object& object, const kube::Deploy
     cluster_.create(
         sets_, made, [this, object, replicas, name, key, done](const base::Result<Object>& result) {
           if (result) {
-            cluster_.events().normal(
-                object, "ScalingReplicaSet",
-                fmt::format("Scaled up replica set {} from 0 to {}", name, replicas));
+            if (replicas > 0) {
+              cluster_.events().normal(
+                  object, "ScalingReplicaSet",
+                  fmt::format("Scaled up replica set {} from 0 to {}", name, replicas));
+            }
             return done({});
           }
           const Object there = sets_.find(key);
           const bool taken = result.error().code == base::Code::kAlreadyExists && there &&
                              controller_of(there)["uid"].as_string() != object.uid();
           if (!taken) {
-            return done(is_namespace_terminating(result.error())
-                            ? base::Status()
-                            : base::Status(base::error(result.error())));
+            if (is_namespace_terminating(result.error())) return done({});
+            if (result.error().code == base::Code::kAlreadyExists) {
+              return done(base::error(result.error()));
+            }
+            cluster_.events().warning(object, "ReplicaSetCreateError",
+                                      fmt::format("Failed to create new replica set \"{}\": {}",
+                                                  name, result.error().message));
+            return done(base::error(result.error()));
           }
           // Another set has this name: the next hash is a different one.
           const Object now = deployments_.find(object.key());
@@ -197,25 +204,29 @@ Action DeploymentController::resize_set(const Object& object, const kube::Deploy
 void DeploymentController::annotate(const Object& object, const kube::Deployment& deployment,
                                     const std::vector<OwnedSet>& sets,
                                     std::vector<Action>& actions) {
-  const std::string revision = std::to_string(current_revision(sets));
+  const int64_t revision = current_revision(sets);
+  bool exists = false;
   for (const OwnedSet& each : sets) {
     if (!each.current) continue;
-    Value annotations = size_annotations(deployment);
-    annotations.set(kRevision, revision);
-    const auto& has = each.object.metadata()["annotations"];
+    exists = true;
+    const Value& has = each.object.metadata()["annotations"];
+    Value annotations = set_annotations(object, deployment, has, revision);
     const bool same = std::ranges::all_of(annotations.members(), [&](const json::Member& member) {
       return has[member.name()] == member.value;
     });
-    if (same) continue;
+    if (same && each.set.min_ready_seconds == deployment.min_ready_seconds) continue;
     Value patch;
     patch.ref("metadata").set("annotations", std::move(annotations));
+    patch.ref("spec").set("minReadySeconds", deployment.min_ready_seconds);
     actions.push_back([this, set = each.object, patch](Done done) {
       cluster_.patch(sets_, set, patch, {}, as_status(std::move(done)));
     });
   }
-  if (object.annotation(kRevision) == revision) return;
+  // A paused one makes no set of its new template.
+  if (deployment.paused && !exists) return;
+  if (object.annotation(kRevision) == std::to_string(revision)) return;
   Value patch;
-  patch.ref("metadata", "annotations").set(kRevision, revision);
+  patch.ref("metadata", "annotations").set(kRevision, std::to_string(revision));
   actions.push_back([this, object, patch](Done done) {
     cluster_.patch(deployments_, object, patch, {}, as_status(std::move(done)));
   });

@@ -250,6 +250,7 @@ DeploymentPlan plan_deployment(const kube::Deployment& deployment,
       return set.set.replicas == each.second &&
              number_annotation(set.object, kDesired) == deployment.replicas;
     });
+    if (deployment.paused) plan_history(deployment, sets, plan);
     return plan;
   }
   const auto current = find_current(sets);
@@ -274,20 +275,51 @@ Value size_annotations(const kube::Deployment& deployment) {
                         {kMax, std::to_string(deployment.replicas + deployment.surge_max)}});
 }
 
+namespace {
+
+constexpr const char* kRevisionHistory = "deployment.kubernetes.io/revision-history";
+
+// What says something of the Deployment itself, not of its pods.
+bool stays_behind(std::string_view name) {
+  return name == "kubectl.kubernetes.io/last-applied-configuration" || name == kRevision ||
+         name == kRevisionHistory || name == kDesired || name == kMax ||
+         name == "deprecated.deployment.rollback.to";
+}
+
+// The oldest go where the text grows too long.
+std::string longer_history(std::string_view history, std::string_view revision) {
+  constexpr size_t kHistoryMax = 2000;
+  std::string out(history);
+  if (!out.empty()) out += ',';
+  out += revision;
+  while (out.size() > kHistoryMax && out.find(',') != std::string::npos) {
+    out.erase(0, out.find(',') + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+Value set_annotations(const Object& object, const kube::Deployment& deployment, const Value& before,
+                      int64_t revision) {
+  Value out = size_annotations(deployment);
+  for (const json::Member& member : object.metadata()["annotations"].members()) {
+    if (!stays_behind(member.name())) out.set(member.name(), member.value);
+  }
+  const std::string text = std::to_string(revision);
+  const std::string_view had = before[kRevision].as_string();
+  if (!had.empty() && had != text) {
+    out.set(kRevisionHistory, longer_history(before[kRevisionHistory].as_string(), had));
+  }
+  out.set(kRevision, text);
+  return out;
+}
+
 Value new_replica_set(const Object& object, const kube::Deployment& deployment, const Kind& kind,
                       int32_t replicas, int64_t revision) {
   const std::string hash =
       template_hash(deployment.pod_template, object.get("status", "collisionCount").as_int());
-  Value annotations = size_annotations(deployment);
-  for (const json::Member& member : object.metadata()["annotations"].members()) {
-    const std::string_view name = member.name();
-    if (name != "kubectl.kubernetes.io/last-applied-configuration" &&
-        !name.starts_with("deployment.kubernetes.io/") &&
-        name != "deprecated.daemonset.template.generation") {
-      annotations.set(name, member.value);
-    }
-  }
-  annotations.set(kRevision, std::to_string(revision));
+  Value annotations = set_annotations(object, deployment, {}, revision);
   Value pod_template = deployment.pod_template;
   pod_template.ref("metadata", "labels").set(kTemplateHash, hash);
   Value selector = object.get("spec", "selector");

@@ -42,6 +42,10 @@ json::Value new_replica_set(const kube::Object& object, const kube::Deployment& 
                             const Kind& kind, int32_t replicas, int64_t revision);
 // Annotations that tell a later sync how big the Deployment was, so that it sees a change of size.
 json::Value size_annotations(const kube::Deployment& deployment);
+// All that the set of the current template is to carry: the Deployment's own annotations, its size, and the revision;
+// one that it had before goes into its history.
+json::Value set_annotations(const kube::Object& object, const kube::Deployment& deployment,
+                            const json::Value& before, int64_t revision);
 
 json::Value deployment_status(const kube::Object& object, const kube::Deployment& deployment,
                               const std::vector<OwnedSet>& sets, base::Time now);

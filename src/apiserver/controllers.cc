@@ -1,12 +1,14 @@
 #include "apiserver/controllers.h"
 
 #include "apiserver/controller_cron_job.h"
+#include "apiserver/controller_daemon_set.h"
 #include "apiserver/controller_deployment.h"
 #include "apiserver/controller_garbage.h"
 #include "apiserver/controller_job.h"
 #include "apiserver/controller_namespace.h"
 #include "apiserver/controller_node.h"
 #include "apiserver/controller_replica_set.h"
+#include "apiserver/controller_stateful_set.h"
 #include "apiserver/controllers_cluster.h"
 #include "apiserver/controllers_pdb.h"
 #include "apiserver/controllers_pods.h"
@@ -23,8 +25,11 @@ struct Controllers::State {
       : cluster(std::make_shared<Cluster>(client, executor, clock, random, *options.kinds)),
         pods(cluster->cache("", "Pod")),
         sets(cluster->cache("apps", "ReplicaSet")),
+        revisions(cluster->cache("apps", "ControllerRevision")),
         replica_sets(*cluster, pods),
         deployments(*cluster, sets, pods),
+        stateful_sets(*cluster, pods, revisions),
+        daemon_sets(*cluster, pods, revisions),
         jobs(*cluster, pods),
         cron_jobs(*cluster),
         garbage(*cluster, *options.kinds),
@@ -37,6 +42,8 @@ struct Controllers::State {
   void begin() {
     replica_sets.start();
     deployments.start();
+    stateful_sets.start();
+    daemon_sets.start();
     jobs.start();
     cron_jobs.start();
     garbage.start();
@@ -49,8 +56,11 @@ struct Controllers::State {
   std::shared_ptr<Cluster> cluster;
   OwnerIndex pods;
   OwnerIndex sets;
+  OwnerIndex revisions;
   ReplicaSetController replica_sets;
   DeploymentController deployments;
+  StatefulSetController stateful_sets;
+  DaemonSetController daemon_sets;
   JobController jobs;
   CronJobController cron_jobs;
   GarbageCollector garbage;

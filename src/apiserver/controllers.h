@@ -1,8 +1,8 @@
 // The built-in controllers of the embedded cluster: what kube-controller-manager does there.
 //
-// Shape:   Job, CronJob, ReplicaSet, Deployment, garbage collector, namespace, node lifecycle, service account. Each computes its
-//          plan from informers as a pure function and carries it out through the client; all can be killed between any two
-//          steps and started again.
+// Shape:   Job, CronJob, ReplicaSet, Deployment, StatefulSet, DaemonSet, garbage collector, namespace, node lifecycle, service
+//          account. Each computes its plan from informers as a pure function and carries it out through the client; all can
+//          be killed between any two steps and started again.
 // Errors:  API errors are retried with back-off and never end a controller.
 // Threads: everything on the executor given, which must be the client's.
 // Source:  Kubernetes 1.36 controller semantics (see each controller's file).

@@ -162,13 +162,39 @@ void Cache::forget(std::string_view key, std::string_view uid) {
   if (it != objects_.end() && it->second.uid() == uid) drop(key);
 }
 
+kube::EventRecorder& Events::recorder(const Object& about) {
+  std::string name;
+  if (about.kind() == "Pod") {
+    name = "taint-eviction";
+  } else if (about.kind() == "PersistentVolumeClaim" || about.kind() == "PersistentVolume") {
+    name = "persistentvolume";
+  } else {
+    for (const char c : about.kind()) {
+      name += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+  }
+  const auto at = recorders_.find(name);
+  if (at != recorders_.end()) return at->second;
+  return recorders_
+      .try_emplace(name, client_, clock_, random_.fork(), std::string(name + "-controller"))
+      .first->second;
+}
+
+void Events::normal(const Object& about, std::string_view reason, std::string_view message) {
+  recorder(about).normal(about, reason, message);
+}
+
+void Events::warning(const Object& about, std::string_view reason, std::string_view message) {
+  recorder(about).warning(about, reason, message);
+}
+
 Cluster::Cluster(kube::Client& client, base::Executor& executor, const base::Clock& clock,
                  base::Random random, const Kinds& kinds)
     : client_(client),
       executor_(executor),
       clock_(clock),
       random_(random),
-      events_(client, clock, random_.fork(), "tessera-controllers") {
+      events_(client, clock, random_.fork()) {
   for (const Kind* kind : kinds.all()) {
     const bool kept = kind->kind != "Event" && !kind->virtual_create && !kind->view;
     if (!kept || kind->custom != nullptr) continue;

@@ -79,6 +79,23 @@ class Cache {
   std::deque<std::string> gone_by_age_;
 };
 
+// Each controller tells of what it does in its own name: that of the kind that the event is about.
+class Events {
+ public:
+  Events(kube::Client& client, const base::Clock& clock, base::Random random)
+      : client_(client), clock_(clock), random_(random) {}
+  void normal(const kube::Object& about, std::string_view reason, std::string_view message);
+  void warning(const kube::Object& about, std::string_view reason, std::string_view message);
+
+ private:
+  kube::EventRecorder& recorder(const kube::Object& about);
+
+  kube::Client& client_;
+  const base::Clock& clock_;
+  base::Random random_;
+  std::map<std::string, kube::EventRecorder, std::less<>> recorders_;
+};
+
 class Cluster : public std::enable_shared_from_this<Cluster> {
  public:
   Cluster(kube::Client& client, base::Executor& executor, const base::Clock& clock,
@@ -114,7 +131,7 @@ class Cluster : public std::enable_shared_from_this<Cluster> {
   base::Time now() const { return clock_.now(); }
   base::Random& random() { return random_; }
   base::Executor& executor() { return executor_; }
-  kube::EventRecorder& events() { return events_; }
+  Events& events() { return events_; }
 
  private:
   struct Entry {
@@ -135,7 +152,7 @@ class Cluster : public std::enable_shared_from_this<Cluster> {
   base::Executor& executor_;
   const base::Clock& clock_;
   base::Random random_;
-  kube::EventRecorder events_;
+  Events events_;
   std::vector<Entry> entries_;
   std::map<const Cache*, std::vector<std::string>> to_confirm_;
   size_t synced_ = 0;

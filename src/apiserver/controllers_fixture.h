@@ -138,6 +138,17 @@ class TestCluster {
     out.ref("spec").set("template", pod_template(name));
     return out;
   }
+  // A StatefulSet or a DaemonSet.
+  static json::Value set(const std::string& kind, const std::string& name, const char* spec) {
+    json::Value out =
+        TestApi::parse(R"({"apiVersion":"apps/v1","metadata":{"namespace":"default"}})");
+    out.set("kind", kind);
+    out.ref("metadata").set("name", name);
+    out.set("spec", TestApi::parse(spec));
+    out.ref("spec", "selector", "matchLabels").set("app", name);
+    out.ref("spec").set("template", pod_template(name));
+    return out;
+  }
   static json::Value job(const std::string& name, int parallelism, int completions) {
     json::Value out = TestApi::parse(
         R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"namespace":"default"},"spec":{}})");
@@ -167,6 +178,14 @@ class TestCluster {
   std::function<void()> check;  // after each step
 
  private:
+  // The one that the pod asks for by name, as a daemon's does.
+  static std::string node_for(const json::Value& pod) {
+    const json::Value& terms =
+        pod.get("spec", "affinity", "nodeAffinity",
+                "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms");
+    const json::Value& asked = terms.at(0)["matchFields"].at(0)["values"].at(0);
+    return asked.is_string() ? asked.str() : "n1";
+  }
   void node_turn() {
     for (const json::Value& pod : list("pods", "")) {
       const std::string ns = pod["metadata"]["namespace"].str();
@@ -175,7 +194,7 @@ class TestCluster {
       if (pod["metadata"].contains("deletionTimestamp")) {
         (void)api.remove("pods", ns, name, R"({"gracePeriodSeconds":0})");
       } else if (pod["spec"]["nodeName"].as_string().empty()) {
-        (void)api.bind(ns, name, "n1");
+        (void)api.bind(ns, name, node_for(pod));
       } else if (phase == "Pending") {
         set_status(ns, name, "Running");
       } else if (phase == "Running" && pod["spec"]["restartPolicy"].as_string() == "Never") {

@@ -147,13 +147,18 @@ std::string generated_name(std::string_view base, base::Random& random) {
 
 Value pod_from_template(const Value& pod_template, const Object& owner, const Kind& owner_kind,
                         base::Random& random) {
+  return pod_of_template(pod_template, owner, owner_kind, generated_name(owner.name(), random));
+}
+
+Value pod_of_template(const Value& pod_template, const Object& owner, const Kind& owner_kind,
+                      std::string_view name) {
   Value pod = Value::object({{"apiVersion", "v1"}, {"kind", "Pod"}});
   Value meta = Value::object();
   for (const char* field : {"labels", "annotations", "finalizers"}) {
     const Value& value = pod_template["metadata"][field];
     if (!value.is_null()) meta.set(field, value);
   }
-  meta.set("name", generated_name(owner.name(), random));
+  meta.set("name", name);
   meta.set("generateName", std::string(owner.name()) + "-");
   meta.set("namespace", owner.ns());
   meta.set("ownerReferences", Value::array({controller_reference(owner, owner_kind)}));

@@ -36,7 +36,9 @@ json::Value without_condition(const json::Value& status, std::string_view type);
 // Those to delete first stand first.
 void sort_for_deletion(std::vector<kube::Object>& pods);
 
-// A pod of the template, named "<owner>-<suffix>".
+// A pod of the template, named "<owner>-<suffix>", or as told.
+json::Value pod_of_template(const json::Value& pod_template, const kube::Object& owner,
+                            const Kind& owner_kind, std::string_view name);
 json::Value pod_from_template(const json::Value& pod_template, const kube::Object& owner,
                               const Kind& owner_kind, base::Random& random);
 // "<base>-<suffix>", the base cut so that the whole is a valid name.
