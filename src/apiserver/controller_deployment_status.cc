@@ -35,13 +35,17 @@ void set_dated(Value& status, std::string_view type, std::string_view value,
                std::string_view reason, std::string message, base::Time now, bool touch = false) {
   const Value& old = condition_of(status, type);
   if (!touch && old["status"].as_string() == value && old["reason"].as_string() == reason) return;
-  set_condition(status,
-                Value::object({{"type", type},
-                               {"status", value},
-                               {"reason", reason},
-                               {"message", std::move(message)},
-                               {"lastUpdateTime", base::to_rfc3339(now)}}),
-                now);
+  const Value since =
+      old["status"].as_string() == value ? old["lastTransitionTime"] : Value(base::to_rfc3339(now));
+  // The one that changed last stands last.
+  status = without_condition(status, type);
+  status.ref("conditions")
+      .push_back(Value::object({{"type", type},
+                                {"status", value},
+                                {"reason", reason},
+                                {"message", std::move(message)},
+                                {"lastTransitionTime", since},
+                                {"lastUpdateTime", base::to_rfc3339(now)}}));
 }
 
 bool has_deadline(const kube::Deployment& deployment) {
@@ -112,6 +116,28 @@ void set_replica_failure(const std::vector<OwnedSet>& sets, Value& status, base:
             (*failure)["message"].str(), now);
 }
 
+// That the first set was made is said before anything else.
+void set_first_progress(const std::vector<OwnedSet>& sets, Value& status, base::Time now) {
+  const OwnedSet* current = current_of(sets);
+  if (current == nullptr || !condition_of(status, "Progressing").is_null()) return;
+  set_dated(status, "Progressing", "True", "NewReplicaSetCreated",
+            fmt::format("Created new replica set \"{}\"", current->set.meta.name), now);
+}
+
+// Nothing where a set has not told yet.
+std::optional<int64_t> terminating_pods(const std::vector<OwnedSet>& sets) {
+  int64_t total = 0;
+  for (const OwnedSet& each : sets) {
+    const Value& told = each.object["status"];
+    if (told.contains("terminatingReplicas")) {
+      total += told["terminatingReplicas"].as_int();
+    } else if (told["observedGeneration"].as_int() != 0) {
+      return std::nullopt;
+    }
+  }
+  return total;
+}
+
 Counts counts_before(const Value& status) {
   return {status["replicas"].as_int(), status["updatedReplicas"].as_int(),
           status["readyReplicas"].as_int(), status["availableReplicas"].as_int()};
@@ -151,7 +177,14 @@ Value deployment_status(const Object& object, const kube::Deployment& deployment
   int64_t total = 0;
   for (const OwnedSet& each : sets) total += each.set.replicas;
   put("unavailableReplicas", std::max<int64_t>(0, total - after.available));
+  const auto terminating = terminating_pods(sets);
+  if (terminating) {
+    status.set("terminatingReplicas", *terminating);
+  } else {
+    status.erase("terminatingReplicas");
+  }
   status.set("observedGeneration", deployment.meta.generation);
+  if (has_deadline(deployment) && !deployment.paused) set_first_progress(sets, status, now);
   const int32_t spare =
       deployment.recreate ? 0 : std::min(deployment.unavailable_max, deployment.replicas);
   if (after.available >= deployment.replicas - spare) {

@@ -46,10 +46,13 @@ Value replica_set_status(const kube::ReplicaSet& set, const Value& before,
   int64_t labeled = 0;
   int64_t ready = 0;
   int64_t available = 0;
+  int64_t terminating = 0;
   const kube::StringMap wanted =
       kube::decode_string_map(set.pod_template.get("metadata", "labels"));
   for (const Object& pod : owned) {
-    if (!is_active(pod) || !set.selector.matches(pod.metadata()["labels"])) continue;
+    if (is_finished(pod) || !set.selector.matches(pod.metadata()["labels"])) continue;
+    terminating += pod.deleting();
+    if (pod.deleting()) continue;
     ++replicas;
     labeled += std::ranges::all_of(
         wanted, [&](const auto& label) { return pod.label(label.first) == label.second; });
@@ -74,6 +77,7 @@ Value replica_set_status(const kube::ReplicaSet& set, const Value& before,
     }
   };
   status.set("replicas", replicas);
+  status.set("terminatingReplicas", terminating);
   count("fullyLabeledReplicas", labeled);
   count("readyReplicas", ready);
   count("availableReplicas", available);

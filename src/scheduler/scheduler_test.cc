@@ -102,6 +102,22 @@ TEST_F(SchedulerTest, A_bad_annotation_is_the_reason_why_the_pod_waits) {
   EXPECT_EQ(api.node_of("p"), "n") << "mended";
 }
 
+TEST_F(SchedulerTest, A_daemon_goes_to_its_node_even_when_that_is_cordoned) {
+  api.put("nodes", node_object("other", 8));
+  api.put("nodes", node_object("n", 8, "spec: {unschedulable: true}"));
+  start();
+  const char* to_node = R"(spec: {affinity: {nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
+      {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]}}}})";
+  add(pod_object("plain", to_node, 1));
+  add(with(pod_object("daemon", to_node, 1),
+           R"(spec: {tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists,
+              effect: NoSchedule}]})"));
+  settle();
+  EXPECT_EQ(api.node_of("daemon"), "n");
+  EXPECT_EQ(api.node_of("plain"), "");
+}
+
 TEST_F(SchedulerTest, The_reason_is_written_anew_when_it_changes_but_not_all_the_time) {
   api.put("nodes", node_object("n", 2));
   start();

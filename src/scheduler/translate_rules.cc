@@ -137,7 +137,9 @@ void node_rules(const kube::Pod& pod, core::Shape& shape, core::Interner& names)
   for (const auto& term : pod.affinity.preferred_node_terms) {
     shape.preferred.push_back({term.weight, node_term(term.term, names)});
   }
+  const kube::Taint cordon{"node.kubernetes.io/unschedulable", "", kube::TaintEffect::kNoSchedule};
   for (const kube::Toleration& from : pod.tolerations) {
+    shape.tolerates_cordon = shape.tolerates_cordon || kube::tolerates(from, cordon);
     // Numeric comparison (Lt, Gt) is not known to the core: such a pod counts as not tolerating.
     const bool numeric =
         from.op == kube::Toleration::Op::kLt || from.op == kube::Toleration::Op::kGt;

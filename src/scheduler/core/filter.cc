@@ -70,7 +70,7 @@ Finding check_rules(const Cluster& cluster, NodeId node, const Shape& shape) {
     finding.reason = Reason::kGone;
   } else if (!spec.ready) {
     finding.reason = Reason::kNotReady;
-  } else if (spec.unschedulable) {
+  } else if (spec.unschedulable && !shape.tolerates_cordon) {
     finding.reason = Reason::kUnschedulable;
   } else if (const Taint* taint = untolerated(spec, shape)) {
     finding.reason = Reason::kTaint;

@@ -45,6 +45,12 @@ const std::vector<Case>& cases() {
       {"fits", [](auto&, auto&, auto&) {}, ""},
       {"cordoned", [](auto&, auto& n, auto&) { n.unschedulable = true; },
        "0/1 nodes are available: 1 node(s) were unschedulable."},
+      {"cordon_tolerated",
+       [](auto&, auto& n, auto& p) {
+         n.unschedulable = true;
+         p.shape.tolerates_cordon = true;
+       },
+       ""},
       {"not_ready", [](auto&, auto& n, auto&) { n.ready = false; },
        "0/1 nodes are available: 1 node(s) were not ready."},
       {"tainted",

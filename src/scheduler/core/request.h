@@ -49,6 +49,7 @@ struct Shape {
   std::vector<NodeTerm> required;        // OR; empty: no rule
   std::vector<PreferredTerm> preferred;
   std::vector<Toleration> tolerations;
+  bool tolerates_cordon = false;  // the pod may go where others may not, as daemons do
 
   // True where labels, taints and models of a node can only matter by its taints.
   bool has_node_rules() const {
