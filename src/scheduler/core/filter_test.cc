@@ -45,12 +45,6 @@ const std::vector<Case>& cases() {
       {"fits", [](auto&, auto&, auto&) {}, ""},
       {"cordoned", [](auto&, auto& n, auto&) { n.unschedulable = true; },
        "0/1 nodes are available: 1 node(s) were unschedulable."},
-      {"cordon_tolerated",
-       [](auto&, auto& n, auto& p) {
-         n.unschedulable = true;
-         p.shape.tolerates_cordon = true;
-       },
-       ""},
       {"not_ready", [](auto&, auto& n, auto&) { n.ready = false; },
        "0/1 nodes are available: 1 node(s) were not ready."},
       {"tainted",
@@ -188,6 +182,17 @@ TEST_P(Filter, GivesItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(Table, Filter, ::testing::ValuesIn(cases()),
                          [](const auto& case_) { return case_.param.name; });
+
+TEST(Filter, A_pod_that_tolerates_the_cordon_goes_to_a_cordoned_node) {
+  Cluster cluster;
+  NodeSpec spec = node_spec(cluster, "n");
+  spec.unschedulable = true;
+  const NodeId node = cluster.add_node(spec);
+  PodRequest request = pod(1'000, 0);
+  EXPECT_EQ(check_rules(cluster, node, request.shape).reason, Reason::kUnschedulable);
+  request.shape.tolerates_cordon = true;
+  EXPECT_EQ(check_rules(cluster, node, request.shape).reason, Finding().reason);
+}
 
 TEST(Verdict, CountsNodesByReasonAndNamesTheNearest) {
   Cluster cluster;
