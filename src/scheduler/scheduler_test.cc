@@ -108,7 +108,7 @@ TEST_F(SchedulerTest, A_daemon_goes_to_its_node_even_when_that_is_cordoned) {
   start();
   const char* to_node = R"(spec: {affinity: {nodeAffinity: {
       requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [
-      {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]}}}})";
+      {matchFields: [{key: metadata.name, operator: In, values: ["n"]}]}]}}}})";
   add(pod_object("plain", to_node, 1));
   add(with(pod_object("daemon", to_node, 1),
            R"(spec: {tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists,
