@@ -7,6 +7,7 @@
 
 #include "apiserver/api_errors.h"
 #include "apiserver/limit_range.h"
+#include "apiserver/node_access.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -49,6 +50,15 @@ void add_service_account(Value& spec) {
   if (!(spec["serviceAccount"] == spec["serviceAccountName"])) {
     spec.set("serviceAccount", spec["serviceAccountName"]);
   }
+}
+
+// The mirror of what a node runs by itself has no account, and shows nothing of the cluster.
+base::Status admit_mirror(const Core& core, const Value& pod) {
+  const std::string_view resource = pod_reference(pod);
+  const std::string_view what = resource == "serviceaccounts" ? "service accounts" : "secrets";
+  if (resource != "serviceaccounts" && resource != "secrets") return {};
+  return base::error(forbidden(*core.pods, pod["metadata"]["name"].as_string(),
+                               fmt::format("a mirror pod may not reference {}", what)));
 }
 
 // Of several global defaults the lowest counts.
@@ -142,11 +152,12 @@ base::Status admit_pod(Core& core, Value& pod) {
   for (const Store::Found& found : limit_ranges_of(core, pod)) {
     apply_limit_range(found.object, pod);
   }
-  Value& spec = pod.ref("spec");
-  // Mirrors of what a node runs by itself have none.
-  if (!pod["metadata"]["annotations"].contains("kubernetes.io/config.mirror")) {
-    add_service_account(spec);
+  if (pod["metadata"]["annotations"].contains("kubernetes.io/config.mirror")) {
+    TS_TRY_STATUS(admit_mirror(core, pod));
+  } else {
+    add_service_account(pod.ref("spec"));
   }
+  Value& spec = pod.ref("spec");
   add_default_tolerations(spec);
   return add_priority(core, name, spec);
 }

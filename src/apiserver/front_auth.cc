@@ -10,6 +10,7 @@
 
 #include "apiserver/rbac_text.h"
 #include "kube/labels.h"
+#include "kube/validate_names.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -157,6 +158,14 @@ base::Status may_wear(Access& access, const Caller& caller, const Mask& mask) {
   return may_act(access, caller, kAuthenticationGroup, "uids", mask.uid);
 }
 
+// Nothing but the name of a kubelet: its group is known.
+bool is_node_alone(const Mask& mask) {
+  constexpr std::string_view kPrefix = "system:node:";
+  if (!mask.user.starts_with(kPrefix) || !mask.groups.empty()) return false;
+  if (!mask.uid.empty() || !mask.extra.empty()) return false;
+  return kube::check_dns1123_subdomain(std::string_view(mask.user).substr(kPrefix.size())).empty();
+}
+
 Caller masked(const Mask& mask) {
   Caller out;
   out.user = mask.user;
@@ -214,6 +223,8 @@ base::Result<Caller> impersonate(const http::Request& request, Caller caller, Ac
   }
   TS_TRY_STATUS(may_wear(access, caller, mask));
   Caller other = masked(mask);
+  if (is_master(caller) && is_node_alone(mask))
+    other.groups = {"system:nodes", other.groups.back()};
   other.user_agent = std::move(caller.user_agent);
   return other;
 }

@@ -30,6 +30,9 @@ NodeDecision node_decide(const Access& access, const std::string& node, const At
 // "persistentvolumeclaims", "serviceaccounts".
 bool pod_refers_to(const json::Value& pod, std::string_view resource, std::string_view name);
 
+// The resource of an object that the pod refers to; empty where there is none.
+std::string_view pod_reference(const json::Value& pod);
+
 // A write of a kubelet; `before` null: a create, `after` null: a delete. Others are let through.
 base::Status admit_node_caller(const Core& core, const Call& call, const json::Value& before,
                                const json::Value& after);

@@ -91,8 +91,8 @@ TEST_F(NodeAccess, PodsOfOthersAreOutOfReach) {
 }
 
 TEST_F(NodeAccess, OnlyTheGroupMakesANode) {
-  const auto got =
-      bench_.get("admin", "/api/v1/nodes/n1", {{"impersonate-user", "system:node:n1"}});
+  const auto got = bench_.get("admin", "/api/v1/nodes/n1",
+                              {{"impersonate-user", "system:node:n1"}, {"impersonate-group", "x"}});
   EXPECT_EQ(got->status, 403);
   EXPECT_FALSE(node_of({.user = "system:node:a", .groups = {"system:authenticated"}}));
   EXPECT_FALSE(node_of({.user = "admin", .groups = {"system:nodes"}}));

@@ -33,29 +33,6 @@ std::string_view owner_fault(const Value& owner, const std::string& node) {
   return {};
 }
 
-// The kind of object that the pod would show to its node.
-std::string_view referred_kind(const Value& pod) {
-  if (!pod["spec"]["serviceAccountName"].as_string().empty()) return "serviceaccounts";
-  const std::string text = pod["spec"].dump();
-  static constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
-      {"\"secretRef\":", "secrets"},
-      {"\"secretKeyRef\":", "secrets"},
-      {"\"imagePullSecrets\":", "secrets"},
-      {"\"secret\":", "secrets"},
-      {"\"secretName\":", "secrets"},
-      {"\"configMapRef\":", "configmaps"},
-      {"\"configMapKeyRef\":", "configmaps"},
-      {"\"configMap\":", "configmaps"},
-      {"\"persistentVolumeClaim\":", "persistentvolumeclaims"},
-      {"\"ephemeral\":", "persistentvolumeclaims"},
-      {"\"serviceAccountToken\":", "serviceaccounts"},
-      {"\"resourceClaims\":", "resourceclaims"}};
-  for (const auto& [sign, kind] : kSigns) {
-    if (text.find(sign) != std::string::npos) return kind;
-  }
-  return {};
-}
-
 base::Status admit_mirror(const Core& core, const Call& call, const std::string& node,
                           const Value& pod) {
   const auto no = [&](std::string_view why) {
@@ -87,7 +64,7 @@ base::Status admit_mirror(const Core& core, const Call& call, const std::string&
                   fmt::format("node {} UID mismatch: expected {} got {}", node,
                               owner["uid"].as_string(), uid));
   }
-  if (const std::string_view kind = referred_kind(pod); !kind.empty()) {
+  if (const std::string_view kind = pod_reference(pod); !kind.empty()) {
     return no(fmt::format("can not create pods that reference {}", kind));
   }
   return {};
@@ -250,6 +227,28 @@ bool volumes_ask_for(const Value& pod, std::string_view audience) {
 }
 
 }  // namespace
+
+std::string_view pod_reference(const Value& pod) {
+  if (!pod["spec"]["serviceAccountName"].as_string().empty()) return "serviceaccounts";
+  const std::string text = pod["spec"].dump();
+  static constexpr std::pair<std::string_view, std::string_view> kSigns[] = {
+      {"\"secretRef\":", "secrets"},
+      {"\"secretKeyRef\":", "secrets"},
+      {"\"imagePullSecrets\":", "secrets"},
+      {"\"secret\":", "secrets"},
+      {"\"secretName\":", "secrets"},
+      {"\"configMapRef\":", "configmaps"},
+      {"\"configMapKeyRef\":", "configmaps"},
+      {"\"configMap\":", "configmaps"},
+      {"\"persistentVolumeClaim\":", "persistentvolumeclaims"},
+      {"\"ephemeral\":", "persistentvolumeclaims"},
+      {"\"serviceAccountToken\":", "serviceaccounts"},
+      {"\"resourceClaims\":", "resourceclaims"}};
+  for (const auto& [sign, kind] : kSigns) {
+    if (text.find(sign) != std::string::npos) return kind;
+  }
+  return {};
+}
 
 base::Status admit_node_caller(const Core& core, const Call& call, const Value& before,
                                const Value& after) {
