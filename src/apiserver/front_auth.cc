@@ -198,7 +198,7 @@ base::Result<Caller> authenticate(const http::Request& request, Access& access, 
     return known(std::move(caller), request);
   }
   const std::string_view authorization = request.header("authorization");
-  if (authorization.empty() && open) {
+  if (authorization.empty() && open && !request.peer_refused) {
     Caller caller;
     caller.user = kAnonymous;
     caller.groups = {std::string(kUnauthenticated)};

@@ -52,6 +52,9 @@ TEST(FrontAuth, StrangersSeeHealthAndVersionOnly) {
     EXPECT_EQ(bench.get("", path)->status, 200) << path;
     EXPECT_EQ(bench.get("wrong", path)->status, 401) << path;
   }
+  http::Request bad_certificate;
+  bad_certificate.peer_refused = true;
+  EXPECT_FALSE(authenticate(bad_certificate, bench.api()->access(), true)) << "worse than none";
   for (const char* path : {"/", "/api", "/apis", "/openapi/v2", "/api/v1/pods", "/readyz/ping"}) {
     EXPECT_EQ(bench.get("", path)->status, 401) << path;
   }

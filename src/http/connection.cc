@@ -274,6 +274,7 @@ void Connection::dispatch() {
     identify_peer();
   }
   request.peer_address = peer_address_;
+  request.peer_refused = !peer_.refused.empty();
   request.peer_common_name = peer_.common_name;
   request.peer_organizations = peer_.organizations;
   state_ = State::kAnswering;

@@ -38,7 +38,8 @@ struct Request {
   // From a verified client certificate: CN, and each O. Empty without one.
   std::string peer_common_name;
   std::vector<std::string> peer_organizations;
-  std::string peer_address;  // "127.0.0.1"
+  bool peer_refused = false;  // there was one that must not be believed
+  std::string peer_address;   // "127.0.0.1"
 
   std::string_view header(std::string_view lower_case_name) const;
 };

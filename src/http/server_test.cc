@@ -53,7 +53,10 @@ KeyPair client_pair(int64_t from_s, int64_t to_s, bool server = false) {
 }
 
 TEST(Server, ACertificateThatIsNotGoodMakesItsPeerNobody) {
-  Server server(testing::tls_server(), echo);
+  Server server(testing::tls_server(), [](Request request, std::shared_ptr<Responder> responder) {
+    const std::string who = request.peer_common_name + (request.peer_refused ? "refused " : " ");
+    responder->send({200, {}, who + request.peer_address, "text/plain"});
+  });
   ASSERT_TRUE(server.start());
   base::LoopThread loop("test");
   const auto& all = testing::certificates();
@@ -70,7 +73,7 @@ TEST(Server, ACertificateThatIsNotGoodMakesItsPeerNobody) {
     Client client(options, loop);
     const auto answer = testing::get(client, "/");
     ASSERT_TRUE(answer) << what << ": " << answer.error().message;
-    EXPECT_EQ(answer->body, "GET /|||") << what;
+    EXPECT_EQ(answer->body, "refused 127.0.0.1") << what;
   }
   ClientOptions options = testing::tls_client(server.port());
   options.certificate_pem = client_pair(-60, 3600).certificate_pem;
