@@ -279,6 +279,7 @@ void do_delete_collection(Core& core, const CallPtr& call) {
   }
   Value list = Value::object({{"apiVersion", kind.api_version()}, {"kind", kind.list_kind_name()}});
   list.ref("metadata", "resourceVersion") = std::to_string(page->revision);
+  if (kind.custom != nullptr) list.ref("metadata", "continue") = "";
   list.set("items", json::array_of(deleted));
   succeed(core, call, std::move(list));
 }

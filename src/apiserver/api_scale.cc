@@ -64,10 +64,9 @@ Value scale_of(const Kind& kind, const Value& object) {
 base::Error no_replicas(const Kind& kind) {
   std::string path;
   for (const std::string& step : places_of(kind).spec_replicas) path.append(".").append(step);
-  return {
-      base::Code::kInternal,
-      fmt::format("Internal error occurred: the spec replicas field \"{}\" does not exist", path),
-      {}};
+  return {base::Code::kInternal,
+          fmt::format("the spec replicas field \"{}\" does not exist", path),
+          {}};
 }
 
 const Kind& scale_kind() {
@@ -163,7 +162,7 @@ base::Result<Value> scaled(Core& core, Call& call, const Value& current, const V
                     name.as_string(), call.request.name)));
   }
   const Value& replicas = scale["spec"]["replicas"];
-  if (replicas.as_int() < 0) {
+  if (replicas.as_int() < 0 && call.kind->custom == nullptr) {  // a custom kind's schema tells
     return base::error(invalid(
         scale_kind(), call.request.name,
         {{"FieldValueInvalid",

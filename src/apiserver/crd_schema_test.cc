@@ -91,7 +91,7 @@ TEST(CrdSchema, SaysWhatIsWrongWithAValueAsKubernetesDoes) {
        {R"(<nil>: Invalid value: "": "a" must not validate the schema (not))"}},
       {R"({"properties":{"a":{"type":"object","minProperties":1,"maxProperties":1}}})",
        R"({"a":{"x":1,"y":2}})",
-       {"a: Too many: 2: must have at most 1 items"}},
+       {"a: Too many: 2: must have at most 1 item"}},
   };
   for (const Row& row : rows)
     EXPECT_EQ(problems(row.schema, row.object), row.expected) << row.schema;

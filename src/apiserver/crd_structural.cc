@@ -273,10 +273,18 @@ void validate_schema(const Value& schema, const std::string& path, bool status,
                      FieldErrors& errors) {
   check_root_rules(schema, path, status, errors);
   FieldErrors structural;
-  Structure(structural).check(schema, Level::kRoot, path);
-  Structure(structural).check_complete(schema, &schema, path, path);
+  FieldErrors rules;
+  check_openapi_rules(schema, path, rules);
+  // What is no structural schema at all is not judged as one.
+  const bool foreign = std::ranges::any_of(rules.causes(), [](const base::Cause& cause) {
+    return cause.message.ends_with("is not supported");
+  });
+  if (!foreign) {
+    Structure(structural).check(schema, Level::kRoot, path);
+    Structure(structural).check_complete(schema, &schema, path, path);
+  }
   std::ranges::sort(structural.list(), {}, sort_key);
-  if (structural.empty()) {
+  if (structural.empty() && !foreign) {
     const auto compiled = compile_schema(schema);
     if (compiled) {
       Defaults(structural).check(**compiled, true, false, path);
@@ -285,7 +293,7 @@ void validate_schema(const Value& schema, const std::string& path, bool status,
     }
   }
   for (const base::Cause& cause : structural.causes()) errors.add(cause);
-  check_openapi_rules(schema, path, errors);
+  for (const base::Cause& cause : rules.causes()) errors.add(cause);
 }
 
 void validate_selectable_field(const Value& schema, const Value& field, const std::string& path,

@@ -79,6 +79,11 @@ std::string number_text(double number) {
   return Value(number).dump();
 }
 
+std::string too_many_text(int64_t count, int64_t most) {
+  return fmt::format("Too many: {}: must have at most {} item{}", count, most,
+                     most == 1 ? "" : "s");
+}
+
 size_t letters_of(std::string_view text) {
   size_t count = 0;
   for (const char c : text) {
@@ -194,11 +199,12 @@ class Check {
     }
   }
 
+  // What a type cannot hold.
   void check_range(const CrdSchema& schema, const Value& value, const Path& at,
                    Verdict& out) const {
     const double number = value.as_double();
-    bool fits = true;
-    if (schema.type == "integer" && schema.format == "int32") {
+    bool fits = schema.type != "integer" || value.is_int() || is_whole(value);
+    if (fits && schema.type == "integer" && schema.format == "int32") {
       fits = number >= std::numeric_limits<int32_t>::min() &&
              number <= std::numeric_limits<int32_t>::max();
     } else if (schema.type == "number" && schema.format == "float") {
@@ -206,9 +212,12 @@ class Check {
     }
     if (fits) return;
     const std::string_view place = prefix_.empty() ? std::string_view("<nil>") : prefix_;
-    out.add(kube::invalid_value(place, "",
-                                fmt::format("Checked value must be of type {} with format {} in {}",
-                                            schema.type, schema.format, at.text())));
+    out.add(
+        kube::invalid_value(place, "",
+                            fmt::format("Checked value must be of type {} {} in {}", schema.type,
+                                        schema.format.empty() ? std::string("(default format)")
+                                                              : "with format " + schema.format,
+                                        at.text())));
   }
 
   void check_number(const CrdSchema& schema, const Value& value, const Path& at,
@@ -282,9 +291,7 @@ class Check {
       invalid(at, count, fmt::format("should have at least {} items", *schema.min_items), out);
     }
     if (schema.max_items && count > *schema.max_items) {
-      out.add({"FieldValueTooMany",
-               fmt::format("Too many: {}: must have at most {} items", count, *schema.max_items),
-               field(at)});
+      out.add({"FieldValueTooMany", too_many_text(count, *schema.max_items), field(at)});
     }
     ++out.passed;
   }
@@ -297,10 +304,7 @@ class Check {
               out);
     }
     if (schema.max_properties && count > *schema.max_properties) {
-      out.add(
-          {"FieldValueTooMany",
-           fmt::format("Too many: {}: must have at most {} items", count, *schema.max_properties),
-           field(at)});
+      out.add({"FieldValueTooMany", too_many_text(count, *schema.max_properties), field(at)});
     }
     for (const json::Member& member : value.members()) {
       if (out.errors.size() >= kSchemaErrorsMax) break;

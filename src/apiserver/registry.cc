@@ -56,6 +56,11 @@ base::Status refuse_where_wrong(const Kind& kind, const Value& object, const Fie
   return base::error(invalid(kind, object["metadata"]["name"].as_string(), errors.causes()));
 }
 
+// Kinds whose objects are replaced only by those who say what they have seen.
+bool needs_version(const Kind& kind) {
+  return kind.custom != nullptr || kind.group == "apiextensions.k8s.io";
+}
+
 // Resource versions and ids that the client says it means.
 base::Status check_preconditions(const Kind& kind, const Value& object, const Value& before,
                                  bool patch) {
@@ -63,6 +68,14 @@ base::Status check_preconditions(const Kind& kind, const Value& object, const Va
   const Value& old = before["metadata"];
   const std::string_view version = meta["resourceVersion"].as_string();
   const std::string_view name = old["name"].as_string();
+  if (version.empty() && !patch && needs_version(kind)) {
+    Kind resource;
+    resource.group = kind.group;
+    resource.kind = kind.plural;
+    FieldErrors errors;
+    errors.invalid("metadata.resourceVersion", 0, "must be specified for an update");
+    return base::error(invalid(resource, name, errors.causes()));
+  }
   if (!version.empty() && version != old["resourceVersion"].as_string()) {
     return base::error(modified(kind, name));
   }

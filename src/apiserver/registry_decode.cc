@@ -39,6 +39,21 @@ std::string why_not_the_kind(const Kind& kind, std::string_view said, std::strin
                                own, kind.kind);
 }
 
+// A custom object may call itself another kind until it is validated.
+base::Error not_the_custom_kind(const Kind& kind, const std::string& said, const Value& body) {
+  if (said != kind.api_version()) {
+    return bad_request(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    said, kind.api_version()));
+  }
+  Kind sent;
+  sent.group = kind.group;
+  sent.kind = body["kind"].str();
+  FieldErrors errors;
+  errors.invalid("kind", body["kind"], "must be " + kind.kind);
+  return invalid(sent, body["metadata"]["name"].as_string(), errors.causes());
+}
+
 base::Status check_identity(const Kind& kind, const Value& body) {
   if (!body.is_object()) {
     return base::error(bad_request(fmt::format(
@@ -50,6 +65,7 @@ base::Status check_identity(const Kind& kind, const Value& body) {
   const std::string said = version.is_null() ? kind.api_version() : version.str();
   const std::string name = word.is_null() ? kind.kind : word.str();
   if (said == kind.api_version() && name == kind.kind) return {};
+  if (kind.custom != nullptr) return base::error(not_the_custom_kind(kind, said, body));
   return base::error(bad_request(why_not_the_kind(kind, said, name)));
 }
 
