@@ -264,11 +264,13 @@ func (s session) cutInformer() {
 	Must(stores.DeleteCollection(s.ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "watched"}))
 }
 
-// seen is what the handlers were told, without how often.
+// seen is what was added. Updates and how often depend on whether the informer resumed its watch or listed anew.
 func (t *tally) seen() []string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	return slices.Sorted(maps.Keys(t.counts))
+	added := slices.DeleteFunc(slices.Collect(maps.Keys(t.counts)), func(what string) bool { return !strings.HasPrefix(what, "add ") })
+	slices.Sort(added)
+	return added
 }
 
 func (s session) dynamic() {
