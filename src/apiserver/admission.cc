@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "apiserver/admission_account.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/limit_range.h"
 #include "apiserver/node_access.h"
@@ -18,7 +19,6 @@ using json::Value;
 constexpr std::array<std::string_view, 4> kInitialNamespaces = {"default", "kube-node-lease",
                                                                 "kube-public", "kube-system"};
 constexpr int64_t kTolerationSeconds = 300;
-constexpr int64_t kUserPriorityMax = 1'000'000'000;
 
 constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
 constexpr std::string_view kUnreachable = "node.kubernetes.io/unreachable";
@@ -39,16 +39,6 @@ void add_default_tolerations(Value& spec) {
                                   {"key", taint},
                                   {"operator", "Exists"},
                                   {"tolerationSeconds", kTolerationSeconds}}));
-  }
-}
-
-void add_service_account(Value& spec) {
-  if (spec["serviceAccountName"].as_string().empty()) {
-    const std::string old = spec["serviceAccount"].str();  // the deprecated name of the field
-    spec.set("serviceAccountName", old.empty() ? "default" : old);
-  }
-  if (!(spec["serviceAccount"] == spec["serviceAccountName"])) {
-    spec.set("serviceAccount", spec["serviceAccountName"]);
   }
 }
 
@@ -147,7 +137,7 @@ bool is_protected_namespace(std::string_view name) {
   return name == "default" || name == "kube-system" || name == "kube-public";
 }
 
-base::Status admit_pod(Core& core, Value& pod) {
+base::Status admit_pod(Core& core, const Call& call, Value& pod) {
   const std::string name = pod["metadata"]["name"].str();
   for (const Store::Found& found : limit_ranges_of(core, pod)) {
     apply_limit_range(found.object, pod);
@@ -155,7 +145,7 @@ base::Status admit_pod(Core& core, Value& pod) {
   if (pod["metadata"]["annotations"].contains("kubernetes.io/config.mirror")) {
     TS_TRY_STATUS(admit_mirror(core, pod));
   } else {
-    add_service_account(pod.ref("spec"));
+    TS_TRY_STATUS(admit_account(core, call, pod));
   }
   Value& spec = pod.ref("spec");
   add_default_tolerations(spec);
@@ -176,17 +166,6 @@ base::Status check_limits(const Core& core, const Kind& kind, const Value& objec
                                                    : check_limit_range_claim(found.object, object);
     if (refusal.empty()) continue;
     return base::error(forbidden(kind, object["metadata"]["name"].as_string(), refusal));
-  }
-  return {};
-}
-
-base::Status admit_priority_class(Core& core, const Value& priority_class) {
-  const Value& name = priority_class["metadata"]["name"];
-  if (priority_class["value"].as_int() > kUserPriorityMax &&
-      !name.as_string().starts_with("system-")) {
-    return base::error(forbidden(
-        *core.priority_classes, name.as_string(),
-        fmt::format("maximum allowed value of a user defined priority is {}", kUserPriorityMax)));
   }
   return {};
 }

@@ -20,12 +20,11 @@ base::Status admit_namespace(Core& core, const Kind& kind, std::string_view ns,
                              std::string_view name);
 // Namespaces that are never deleted.
 bool is_protected_namespace(std::string_view name);
-base::Status admit_pod(Core& core, json::Value& pod);
+base::Status admit_pod(Core& core, const Call& call, json::Value& pod);
 // A pod about to be changed: it tolerates lost nodes for a while, as at first.
 void admit_pod_update(json::Value& pod);
 // LimitRanges, against the finished object: of a new Pod, a Pod resized, a PersistentVolumeClaim.
 base::Status check_limits(const Core& core, const Kind& kind, const json::Value& object);
-base::Status admit_priority_class(Core& core, const json::Value& priority_class);
 
 // What a new cluster has: namespaces, priority classes, the API's own Service.
 std::vector<std::pair<const Kind*, json::Value>> initial_objects(const Core& core);

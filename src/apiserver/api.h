@@ -57,7 +57,9 @@ class Api {
     base::Duration event_ttl = base::seconds(3600);
     // Signs service account tokens; empty: a key for the life of the process.
     std::string token_key_pem{};
-    // Makes the roles that every cluster starts with, where they are missing.
+    // New nodes carry the not-ready taint, which the node controller takes off; false where no controllers run.
+  bool taint_new_nodes = true;
+  // Makes the roles that every cluster starts with, where they are missing.
     bool default_roles = true;
   };
 

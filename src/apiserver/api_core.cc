@@ -32,6 +32,10 @@ Core::Core(Api::Options from)
   resource_quotas = find("", "resourcequotas");
   limit_ranges = find("", "limitranges");
   claims = find("", "persistentvolumeclaims");
+  volumes = find("", "persistentvolumes");
+  storage_classes = find("storage.k8s.io", "storageclasses");
+  nodes = find("", "nodes");
+  service_accounts = find("", "serviceaccounts");
   budgets = find("policy", "poddisruptionbudgets");
 }
 

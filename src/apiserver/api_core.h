@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/admission_account.h"
 #include "apiserver/admission_service.h"
 #include "apiserver/api.h"
 #include "apiserver/kind.h"
@@ -32,6 +33,7 @@ struct Core : std::enable_shared_from_this<Core> {
   std::shared_ptr<WatchHub> hub;
   std::shared_ptr<Access> access;
   ClusterIps ips;
+  TokenVolumes token_volumes{*this};
   // Kinds that rules speak of; null where the table lacks them.
   const Kind* namespaces = nullptr;
   const Kind* pods = nullptr;
@@ -42,6 +44,10 @@ struct Core : std::enable_shared_from_this<Core> {
   const Kind* resource_quotas = nullptr;
   const Kind* limit_ranges = nullptr;
   const Kind* claims = nullptr;
+  const Kind* volumes = nullptr;
+  const Kind* storage_classes = nullptr;
+  const Kind* nodes = nullptr;
+  const Kind* service_accounts = nullptr;
   const Kind* budgets = nullptr;  // PodDisruptionBudgets
 
   base::Time now() const { return options.clock->now(); }

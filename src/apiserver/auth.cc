@@ -10,7 +10,7 @@ namespace {
 using base::Code;
 using json::Value;
 
-constexpr std::string_view kIssuer = "https://kubernetes.default.svc.cluster.local";
+constexpr std::string_view kIssuer = "https://kubernetes.default.svc";
 constexpr std::string_view kRbacGroup = "rbac.authorization.k8s.io";
 constexpr size_t kVerifiedMax = 1024;
 

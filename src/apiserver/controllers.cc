@@ -9,6 +9,7 @@
 #include "apiserver/controller_node.h"
 #include "apiserver/controller_replica_set.h"
 #include "apiserver/controller_stateful_set.h"
+#include "apiserver/controller_volume.h"
 #include "apiserver/controllers_cluster.h"
 #include "apiserver/controllers_pdb.h"
 #include "apiserver/controllers_pods.h"
@@ -33,10 +34,11 @@ struct Controllers::State {
         jobs(*cluster, pods),
         cron_jobs(*cluster),
         garbage(*cluster, *options.kinds),
-        namespaces(*cluster, *options.kinds),
+        namespaces(*cluster, *options.kinds, options.root_ca_pem),
         nodes(*cluster, pods, options.node_grace),
         quotas(*cluster, *options.kinds),
-        budgets(*cluster) {}
+        budgets(*cluster),
+        volumes(*cluster) {}
 
   // Everything is listed.
   void begin() {
@@ -51,6 +53,7 @@ struct Controllers::State {
     nodes.start();
     quotas.start();
     budgets.start();
+    volumes.start();
   }
 
   std::shared_ptr<Cluster> cluster;
@@ -68,6 +71,7 @@ struct Controllers::State {
   NodeController nodes;
   QuotaController quotas;
   BudgetController budgets;
+  VolumeController volumes;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,

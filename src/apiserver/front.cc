@@ -259,6 +259,7 @@ base::Status Front::Impl::answer_resource(std::shared_ptr<Exchange> exchange,
   TS_TRY(Operation operation, plan_operation(path, exchange->request.method, query));
   note_resource(*exchange, operation);
   TS_TRY_STATUS(noted(*exchange, authorize(api.access(), caller, operation)));
+  if (!path.kind->deprecation.empty()) exchange->warnings.push_back(path.kind->deprecation);
   TS_TRY(exchange->accepted,
          negotiate(exchange->request.header("accept"),
                    {.yaml = !operation.watch, .text = path.subresource == "log"}));

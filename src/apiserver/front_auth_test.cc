@@ -160,7 +160,7 @@ TEST(FrontAuth, TokenReviewsTellWhoseATokenIs) {
   const Value known = ask(own, "[]");
   EXPECT_TRUE(known["authenticated"].as_bool());
   EXPECT_EQ(known["user"]["username"].as_string(), "system:serviceaccount:work:bot");
-  EXPECT_EQ(known["audiences"].dump(), R"(["https://kubernetes.default.svc.cluster.local"])");
+  EXPECT_EQ(known["audiences"].dump(), R"(["https://kubernetes.default.svc"])");
   EXPECT_FALSE(ask(vault, "[]")["authenticated"].as_bool());
   EXPECT_EQ(ask(vault, R"(["db","web"])")["audiences"].dump(), R"(["db"])");
   EXPECT_EQ(bench.get(vault, "/apis")->status, 401) << "not for this server";
@@ -368,7 +368,7 @@ TEST(FrontAuth, IssuerDocumentsAreThereForThoseWhoMay) {
   const std::string token = bench.account_token();
   EXPECT_EQ(bench.get(token, "/openid/v1/jwks")->json()["keys"].size(), 1u);
   EXPECT_EQ(bench.get(token, "/.well-known/openid-configuration")->json()["issuer"].as_string(),
-            "https://kubernetes.default.svc.cluster.local");
+            "https://kubernetes.default.svc");
   EXPECT_EQ(bench.get("jane", "/openid/v1/jwks")->status, 403);
   EXPECT_EQ(bench.get("", "/openid/v1/jwks")->status, 401);
 }

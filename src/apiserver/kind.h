@@ -109,6 +109,8 @@ struct Kind {
   std::function<std::optional<std::string>(const json::Value& object, std::string_view field)>
       field_value{};
   std::vector<Column> columns{};  // NAME and AGE are added where empty
+  // What a client is warned of at every request, as "v1 Endpoints is deprecated in ..."; empty: nothing.
+  std::string deprecation{};
   // Set where the objects are another kind's: events.k8s.io/v1 Event.
   std::optional<KindView> view{};
   // Set for a kind that is only asked and never stored, as reviews are: what a create answers (auth.h). It has no other

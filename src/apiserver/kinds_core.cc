@@ -40,6 +40,8 @@ Kind node_kind() {
       .prepare_update = keep_status,
       .validate = validate_node,
       .validate_update = validate_node_update,
+      .validate_status = [](const Value& node, const Value& /*before*/,
+                            FieldErrors& errors) { validate_node(node, errors); },
       .selectable_fields = {"spec.unschedulable"},
       .field_value = [](const Value& node, std::string_view field) -> std::optional<std::string> {
         if (field != "spec.unschedulable") return std::nullopt;

@@ -42,7 +42,9 @@ void add_endpoints(Kinds& kinds) {
              .short_names = {"ep"},
              .defaults = default_endpoints,
              .validate = validate_endpoints,
-             .columns = endpoints_columns()});
+             .columns = endpoints_columns(),
+             .deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 "
+                            "EndpointSlice"});
   kinds.add({.group = "discovery.k8s.io",
              .kind = "EndpointSlice",
              .plural = "endpointslices",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "apiserver/admission.h"
+#include "apiserver/admission_storage.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_pods_part.h"
 #include "apiserver/field_ownership.h"
@@ -170,8 +171,10 @@ base::Status admit_create(Core& core, const Call& call, Value& object) {
   const Value& meta = object["metadata"];
   TS_TRY_STATUS(admit_namespace(core, kind, call.request.ns, meta["name"].as_string()));
   TS_TRY_STATUS(admit_rights(core, call, object, Value()));
-  if (&kind == core.pods) TS_TRY_STATUS(admit_pod(core, object));
-  if (&kind == core.priority_classes) TS_TRY_STATUS(admit_priority_class(core, object));
+  if (&kind == core.pods) TS_TRY_STATUS(admit_pod(core, call, object));
+  if (&kind == core.claims) admit_new_claim(core, object);
+  if (&kind == core.volumes) admit_new_volume(object);
+  if (&kind == core.nodes && core.options.taint_new_nodes) admit_new_node(object);
   return {};
 }
 
@@ -273,6 +276,9 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
     core.ips.reassign(object, before, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
+  if (&kind == core.claims && subresource.empty()) {
+    TS_TRY_STATUS(admit_claim_growth(core, object, before));
+  }
   const bool resized = subresource == "resize" || (&kind == core.claims && subresource.empty());
   if (resized) TS_TRY_STATUS(check_limits(core, kind, object));
   if (!status) warn(call, object, before);

@@ -1,5 +1,6 @@
 #include "apiserver/table.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,12 @@ Value table_metadata(const Value& metadata, bool list) {
   return out;
 }
 
+// Kubernetes prints such kinds by a table of its own, which has no rows, rather than none, for an empty list.
+bool has_no_printer(const Kind& kind) {
+  return std::ranges::any_of(kind.columns,
+                             [](const Column& column) { return column.name == "Created At"; });
+}
+
 }  // namespace
 
 bool is_list(const Value& value) {
@@ -72,7 +79,9 @@ bool is_list(const Value& value) {
 Value to_table(const Kind& kind, const Value& object_or_list, const TableOptions& options) {
   const bool list = is_list(object_or_list);
   Value rows = Value::array();
-  if (list) {
+  if (list && object_or_list["items"].empty() && has_no_printer(kind)) {
+    rows = Value();
+  } else if (list) {
     rows.reserve(object_or_list["items"].size());
     for (const Value& item : object_or_list["items"].items()) {
       rows.push_back(row_of(kind, item, options));

@@ -105,7 +105,7 @@ void validate_resource(const Value& limit, std::string_view name, const Path& at
   validate_order(request, "default request", max, "max", of_request, request, errors);
   validate_order(request, "default request", plain, "default limit", of_request, request, errors);
   validate_order(min, "min", plain, "default", of_plain, min, errors);
-  validate_order(plain, "default", max, "max", of_plain, plain, errors);
+  validate_order(plain, "default", max, "max", of_plain, max, errors);
   validate_ratio(Amount(limit, "maxLimitRequestRatio", name), min, max, ratio_at.key(name), errors);
   if (may_overcommit(name) || !plain.set || !request.set || plain.value == request.value) return;
   errors.invalid(of_request.text(), Value(request.value.to_string()),

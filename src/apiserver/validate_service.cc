@@ -145,7 +145,10 @@ void validate_service_update(const Value& object, const Value& before, FieldErro
                            object["spec"]["type"].as_string() != "ExternalName";
   if (!both_inside || old.as_string().empty() || now == old) return;
   const Path list = at.child("clusterIPs");
-  errors.invalid(list.at(0).text(), now, "field is immutable");
+  const Value& shown = object["spec"]["clusterIPs"];
+  const bool primary = shown.size() > 0 && shown.at(0) == now;
+  errors.invalid(list.at(0).text(), primary ? shown : Value::array({now}),
+                 "may not change once set");
 }
 
 }  // namespace tessera::apiserver

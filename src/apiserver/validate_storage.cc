@@ -7,6 +7,7 @@
 #include "apiserver/validate_meta.h"
 #include "apiserver/validate_resources.h"
 #include "apiserver/validate_volumes.h"
+#include "kube/volumes.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -288,7 +289,10 @@ void validate_persistent_volume_claim_update(const Value& object, const Value& b
   const Value& old = before["spec"];
   const bool bound = object["status"]["phase"].as_string() == "Bound";
   const bool unnamed = old["volumeName"].as_string().empty();
-  const Value fixed = fixed_part(spec, old, bound, unnamed);
+  // A class may be given later to a claim that named none.
+  Value asked = spec;
+  if (!kube::names_storage_class(before)) asked.erase("storageClassName");
+  const Value fixed = fixed_part(asked, old, bound, unnamed);
   if (!(fixed == old)) {
     errors.forbidden("spec",
                      "spec is immutable after creation except resources.requests and "

@@ -63,7 +63,7 @@ class Stack {
     api.token_key_pem = pki.token_key_pem;
     TS_TRY_STATUS(base::make_dirs(api.data_dir, 0700));
     TS_TRY(api_, apiserver::Api::open(std::move(api)));
-    make_components(policy, std::move(fleet));
+    make_components(pki, policy, std::move(fleet));
     TS_TRY_STATUS(serve(pki));
     start_components();
     shown_certificate_ = pki.server_certificate_pem;
@@ -120,15 +120,19 @@ class Stack {
     return server_->start();
   }
 
-  void make_components(scheduler::core::Policy policy, sim::Fleet fleet) {
+  void make_components(const apiserver::Pki& pki, scheduler::core::Policy policy,
+                       sim::Fleet fleet) {
     auto client = [&](base::Executor& executor, std::string_view name) {
       clients_.push_back(std::make_unique<apiserver::LocalClient>(*api_, executor,
                                                                   apiserver::system_caller(name)));
       return clients_.back().get();
     };
+    apiserver::Controllers::Options controlling;
+    controlling.kinds = &api_->kinds();
+    controlling.root_ca_pem = pki.ca_certificate_pem;
     controllers_ = std::make_unique<apiserver::Controllers>(
         *client(controller_loop_, "kube-controller-manager"), controller_loop_, clock_,
-        random_.fork(), apiserver::Controllers::Options{.kinds = &api_->kinds()});
+        random_.fork(), controlling);
     if (fleet.nodes.empty()) return;
     scheduler::Scheduler::Options scheduling;
     scheduling.names = {"tessera", "default-scheduler"};

@@ -230,6 +230,7 @@ base::Result<ApiReplayResult> run_through_api(const TraceWorkload& workload,
                                               std::function<void(int percent)> progress) {
   base::Random random(planned.arrivals.seed);
   apiserver::Api::Options api_options;
+  api_options.taint_new_nodes = false;
   api_options.data_dir = parts.data_dir;
   api_options.clock = parts.clock;
   api_options.executor = parts.commits;
