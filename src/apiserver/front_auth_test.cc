@@ -115,6 +115,7 @@ TEST(FrontAuth, BoundTokensEndWithTheirPodOrSecret) {
 
 TEST(FrontAuth, TokenRequestsAreChecked) {
   FrontBench bench;
+  bench.must("/api/v1/namespaces/work/serviceaccounts", R"({"metadata":{"name":"other"}})");
   bench.must("/api/v1/namespaces/work/pods", R"({"kind":"Pod","metadata":{"name":"p"},"spec":
     {"serviceAccountName":"other","containers":[{"name":"c","image":"registry.example/x:1"}]}})");
   struct {
