@@ -58,8 +58,8 @@ class Api {
     // Signs service account tokens; empty: a key for the life of the process.
     std::string token_key_pem{};
     // New nodes carry the not-ready taint, which the node controller takes off; false where no controllers run.
-  bool taint_new_nodes = true;
-  // Makes the roles that every cluster starts with, where they are missing.
+    bool taint_new_nodes = true;
+    // Makes the roles that every cluster starts with, where they are missing.
     bool default_roles = true;
   };
 
