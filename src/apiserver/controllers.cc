@@ -3,6 +3,7 @@
 #include "apiserver/controller_cron_job.h"
 #include "apiserver/controller_daemon_set.h"
 #include "apiserver/controller_deployment.h"
+#include "apiserver/controller_endpoints.h"
 #include "apiserver/controller_garbage.h"
 #include "apiserver/controller_job.h"
 #include "apiserver/controller_namespace.h"
@@ -38,7 +39,8 @@ struct Controllers::State {
         nodes(*cluster, pods, options.node_grace),
         quotas(*cluster, *options.kinds),
         budgets(*cluster),
-        volumes(*cluster) {}
+        volumes(*cluster),
+        endpoints(*cluster) {}
 
   // Everything is listed.
   void begin() {
@@ -54,6 +56,7 @@ struct Controllers::State {
     quotas.start();
     budgets.start();
     volumes.start();
+    endpoints.start();
   }
 
   std::shared_ptr<Cluster> cluster;
@@ -72,6 +75,7 @@ struct Controllers::State {
   QuotaController quotas;
   BudgetController budgets;
   VolumeController volumes;
+  EndpointsController endpoints;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
