@@ -188,16 +188,15 @@ Action NamespaceController::clear_kind(const std::string& ns, const Kind& kind,
 
 void NamespaceController::empty(const Object& object, Done done) {
   auto rest = std::make_shared<Rest>();
-  const auto pods = std::ranges::find_if(
-      kinds_.all(), [](const Kind* kind) { return kind->kind == "Pod" && kind->group.empty(); });
+  const Kind* pods = kinds_.find(kube::core_v1("pods"));
   auto next = [this, object, rest, done = std::move(done)](const base::Status&) {
     if (rest->by_kind.empty()) return empty_others(object, rest, done);
     // As long as pods run nothing that they use goes.
     rest->told = false;
     pass_done(object, rest, done);
   };
-  if (pods == kinds_.all().end()) return next({});
-  clear_kind(std::string(object.name()), **pods, rest)(std::move(next));
+  if (pods == nullptr) return next({});
+  clear_kind(std::string(object.name()), *pods, rest)(std::move(next));
 }
 
 void NamespaceController::empty_others(const Object& object, const RestPtr& rest, Done done) {

@@ -25,7 +25,8 @@ class Controllers {
     base::Duration node_grace = base::seconds(50);  // without a renewed lease a node is not ready
     // Those of the Api, so that custom kinds are seen too; outlives the controllers.
     const Kinds* kinds = &Kinds::builtin();
-    std::string root_ca_pem{};  // published in every namespace as kube-root-ca.crt; empty: it is not
+    std::string
+        root_ca_pem{};  // published in every namespace as kube-root-ca.crt; empty: it is not
   };
   Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,
               base::Random random, Options options);

@@ -276,12 +276,9 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
     core.ips.reassign(object, before, [&](uint64_t bound) { return core.draw(bound); }, errors);
   }
   TS_TRY_STATUS(refuse_where_wrong(kind, object, errors));
-  if (&kind == core.claims && subresource.empty()) {
-    TS_TRY_STATUS(admit_claim_growth(core, object, before));
-  }
-  const bool resized = subresource == "resize" || (&kind == core.claims && subresource.empty());
-  if (resized) TS_TRY_STATUS(check_limits(core, kind, object));
-  if (!status) warn(call, object, before);
+  const bool claim = &kind == core.claims && subresource.empty();
+  if (claim) TS_TRY_STATUS(admit_claim_growth(core, object, before));
+  if (claim || subresource == "resize") TS_TRY_STATUS(check_limits(core, kind, object));
   return object;
 }
 
