@@ -279,6 +279,7 @@ base::Result<Value> prepare_update(Core& core, Call& call, Value object, const V
   const bool claim = &kind == core.claims && subresource.empty();
   if (claim) TS_TRY_STATUS(admit_claim_growth(core, object, before));
   if (claim || subresource == "resize") TS_TRY_STATUS(check_limits(core, kind, object));
+  if (!status) warn(call, object, before);
   return object;
 }
 
