@@ -95,7 +95,7 @@ TEST(ClockJumpsBack, Pods_on_a_living_node_stay) {
   const auto renew = [&] {
     Value lease = TestApi::parse(R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease",
         "metadata":{"name":"n1","namespace":"kube-node-lease"},"spec":{}})");
-    lease.ref("spec", "renewTime") = base::to_rfc3339(cluster.api.clock().now());
+    lease.ref("spec", "renewTime") = base::to_rfc3339_micro(cluster.api.clock().now());
     ASSERT_TRUE(cluster.api.update("leases.coordination.k8s.io", lease));
   };
   cluster.check = renew;

@@ -63,7 +63,8 @@ TEST(ApiCreate, Refuses_bodies_of_another_kind) {
               HasSubstr("Secret in version \"v1\" cannot be handled as a ConfigMap"));
   other.set("apiVersion", "apps/v1");
   EXPECT_EQ(api.create("configmaps", other).error().message,
-            "the API version in the data (apps/v1) does not match the expected API version (v1)");
+            "Secret in version \"v1\" cannot be handled as a ConfigMap: no kind \"Secret\" is "
+            "registered for version \"apps/v1\"");
   EXPECT_EQ(api.create("configmaps", other).error().code, Code::kBadRequest);
 }
 
@@ -241,7 +242,7 @@ TEST(ApiCall, Refuses_addresses_that_name_nothing) {
   EXPECT_EQ(api.reply(request).result.error().code, Code::kNotFound);
   request = TestApi::request(kube::Verb::kCreate, "pods", "default", {}, TestApi::pod("x"));
   request.query = {{"dryRun", "Some"}};
-  EXPECT_EQ(api.reply(request).result.error().code, Code::kBadRequest);
+  EXPECT_EQ(api.reply(request).result.error().code, Code::kInvalid);
 }
 
 TEST(ApiScale, Reads_and_sets_replicas) {

@@ -79,7 +79,7 @@ TEST(ApiViews, An_autoscaler_keeps_in_annotations_what_version_1_lacks) {
   const auto made = api.create("horizontalpodautoscalers.autoscaling", TestApi::parse(R"({
     "apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler",
     "metadata":{"name":"a","namespace":"default"},"spec":{"maxReplicas":3,
-    "targetCPUUtilizationPercentage":50,"scaleTargetRef":{"kind":"Deployment","name":"d"}}})"));
+    "targetCPUUtilizationPercentage":50,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}})"));
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ((*made)["spec"]["targetCPUUtilizationPercentage"], Value(50));
   kube::Request get =

@@ -39,6 +39,9 @@ Value zero_of(FieldType type) {
       return 0;
     case FieldType::kObject:
       return Value::object();
+    case FieldType::kTime:
+    case FieldType::kMicroTime:
+      return {};  // the zero time is written as null
     default:
       return "";
   }
