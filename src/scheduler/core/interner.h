@@ -24,6 +24,13 @@ using ModelId = base::Id<struct ModelTag>;
 template <class IdType>
 class NameTable {
  public:
+  NameTable() = default;
+  NameTable(const NameTable& other) : names_(other.names_) { index(); }
+  NameTable& operator=(const NameTable& other) {
+    names_ = other.names_;
+    index();
+    return *this;
+  }
   IdType intern(std::string_view name) {
     auto found = ids_.find(name);
     if (found != ids_.end()) return found->second;
@@ -43,6 +50,11 @@ class NameTable {
   size_t size() const { return names_.size(); }
 
  private:
+  void index() {
+    ids_.clear();
+    for (size_t i = 0; i < names_.size(); ++i)
+      ids_.emplace(names_[i], IdType(static_cast<int32_t>(i)));
+  }
   std::deque<std::string>
       names_;  // a deque never moves its strings: the map's keys point into them
   std::unordered_map<std::string_view, IdType> ids_;

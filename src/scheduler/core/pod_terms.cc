@@ -23,6 +23,22 @@ void add_to(TermCounts& entry, const Labels& node_labels, int32_t selected, int3
 
 }  // namespace
 
+PodTerms::PodTerms(const PodTerms& other) : owned_(other.owned_), asked_(other.asked_) {
+  for (const auto& entry : other.terms_) {
+    terms_.push_back(std::make_shared<TermCounts>(*entry));
+    by_hash_.emplace(hash_of(entry->term), terms_.back());
+  }
+}
+
+PodTerms& PodTerms::operator=(const PodTerms& other) {
+  PodTerms copy(other);
+  std::swap(terms_, copy.terms_);
+  std::swap(by_hash_, copy.by_hash_);
+  owned_ = other.owned_;
+  asked_ = other.asked_;
+  return *this;
+}
+
 std::shared_ptr<TermCounts> PodTerms::find(const PodTerm& term) {
   auto [first, last] = by_hash_.equal_range(hash_of(term));
   for (auto at = first; at != last; ++at) {

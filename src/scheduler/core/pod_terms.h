@@ -38,6 +38,11 @@ struct TermCounts {
 
 class PodTerms {
  public:
+  PodTerms() = default;
+  // A copy counts for itself.
+  PodTerms(const PodTerms& other);
+  PodTerms& operator=(const PodTerms& other);
+
   // Calls back with each placed pod and the labels of its node.
   using EachPod =
       std::function<void(const std::function<void(const PodRequest&, const Labels& node_labels)>&)>;

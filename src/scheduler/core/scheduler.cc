@@ -18,12 +18,22 @@ Scheduler::Scheduler(SchedulerOptions options)
       random_(options_.seed) {}
 
 std::optional<Placement> Scheduler::place(const Cluster& cluster, const PodRequest& request) {
-  int32_t best = best_node(cluster, request);
-  if (best < 0) return std::nullopt;
+  return placement_on(cluster, best_node(cluster, request), request.shape);
+}
+
+std::optional<Placement> Scheduler::place_where(const Cluster& cluster, const PodRequest& request,
+                                                const Allowed& allowed) {
+  PodRules rules(cluster, request);
+  const ScoreTree& tree = cache_.get(cluster, request.shape, scorer_).tree;
+  return placement_on(cluster, best_by_rules(cluster, tree, rules, &allowed), request.shape);
+}
+
+std::optional<Placement> Scheduler::placement_on(const Cluster& cluster, int32_t node,
+                                                 const Shape& shape) {
+  if (node < 0) return std::nullopt;
   Placement placement;
-  placement.node = NodeId(best);
+  placement.node = NodeId(node);
   const NodeLoad& load = cluster.load(placement.node);
-  const Shape& shape = request.shape;
   if (shape.gpu.count > 0) {
     placement.milli = milli_on(load, shape.gpu);
     placement.devices = options_.policy == Policy::kRandom
@@ -58,7 +68,7 @@ int32_t Scheduler::best_uncached(const Cluster& cluster, const PodRequest& reque
 }
 
 int32_t Scheduler::best_by_rules(const Cluster& cluster, const ScoreTree& tree,
-                                 const PodRules& rules) {
+                                 const PodRules& rules, const Allowed* allowed) {
   int32_t best = -1;
   int64_t best_points = 0;
   for (size_t n = 0; n < cluster.node_slots(); ++n) {
@@ -68,6 +78,7 @@ int32_t Scheduler::best_by_rules(const Cluster& cluster, const ScoreTree& tree,
     int64_t points = int64_t{score} + rules.points(node);
     if (best >= 0 && points <= best_points) continue;
     if (rules.check(node) != Reason::kNone) continue;
+    if (allowed && !(*allowed)(node)) continue;
     best = node.value;
     best_points = points;
   }

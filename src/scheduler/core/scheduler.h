@@ -8,6 +8,7 @@
 // Threads: the scheduler's strand. The same cluster, requests and seed give the same placements.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <variant>
 
@@ -33,6 +34,9 @@ class Scheduler {
   explicit Scheduler(SchedulerOptions options);
 
   std::optional<Placement> place(const Cluster& cluster, const PodRequest& request);
+  // The same, on nodes that `allowed` says yes to; walks all nodes that could hold the pod.
+  std::optional<Placement> place_where(const Cluster& cluster, const PodRequest& request,
+                                       const std::function<bool(NodeId)>& allowed);
   Decision decide(const Cluster& cluster, const PodRequest& request);
 
   // Counts an arrival; now and then the mix is drawn anew, at arrival counts that do not depend on
@@ -47,7 +51,10 @@ class Scheduler {
  private:
   int32_t best_node(const Cluster& cluster, const PodRequest& request);
   int32_t best_uncached(const Cluster& cluster, const PodRequest& request, const PodRules& rules);
-  int32_t best_by_rules(const Cluster& cluster, const ScoreTree& tree, const PodRules& rules);
+  using Allowed = std::function<bool(NodeId)>;
+  static int32_t best_by_rules(const Cluster& cluster, const ScoreTree& tree, const PodRules& rules,
+                               const Allowed* allowed = nullptr);
+  std::optional<Placement> placement_on(const Cluster& cluster, int32_t node, const Shape& shape);
   int32_t any_feasible(const Cluster& cluster, const ScoreTree& tree, const PodRules& rules);
 
   SchedulerOptions options_;

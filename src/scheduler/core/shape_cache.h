@@ -18,6 +18,13 @@ namespace tessera::scheduler::core {
 class ShapeCache {
  public:
   explicit ShapeCache(size_t bytes_max = size_t{48} << 20) : bytes_max_(bytes_max) {}
+  // A copy starts empty: what it would hold belongs to another cluster.
+  ShapeCache(const ShapeCache& other) : bytes_max_(other.bytes_max_) {}
+  ShapeCache& operator=(const ShapeCache& other) {
+    clear();
+    bytes_max_ = other.bytes_max_;
+    return *this;
+  }
 
   struct Entry {
     Shape shape;

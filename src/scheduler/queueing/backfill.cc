@@ -1,0 +1,106 @@
+#include "scheduler/queueing/backfill.h"
+
+#include <algorithm>
+
+namespace tessera::scheduler::queueing {
+
+const std::vector<Backfill::End>& Backfill::ends() {
+  if (ends_known_) return ends_;
+  ends_known_ = true;
+  for (size_t m = 0; m < engine_.members_.size(); ++m) {
+    const Member& member = engine_.members_[m];
+    if (!member.present || !member.pod.valid()) continue;
+    auto runtime = runtime_of(engine_, engine_.gang(member.gang));
+    if (!runtime) continue;
+    // Who is past its limit already may go any moment.
+    ends_.push_back({std::max(now_, member.started + *runtime), MemberId(static_cast<int32_t>(m))});
+  }
+  std::sort(ends_.begin(), ends_.end());
+  return ends_;
+}
+
+bool Backfill::within_limits(GangId gang, const Amounts& need,
+                             const std::vector<Totals>& used) const {
+  bool within = true;
+  engine_.queues().each_up(engine_.gang(gang).leaf, [&](QueueId q) {
+    const Amounts& limits = engine_.queues().at(q).spec.limit;
+    for (const auto& [dim, amount] : need) {
+      int64_t limit = limits.at(dim, kUnlimited);
+      within &= limit == kUnlimited ||
+                core::sat_add(used[static_cast<size_t>(q.value)].at(dim), amount) <= limit;
+    }
+  });
+  return within;
+}
+
+bool Backfill::starts_in(core::Cluster& cluster, core::Scheduler& scheduler,
+                         const std::vector<MemberId>& chosen, Wait& wait) const {
+  core::Txn txn(cluster);
+  wait.planned_nodes.clear();
+  for (MemberId id : chosen) {
+    const auto& request = engine_.member(id).spec.request;
+    auto placement = scheduler.place(cluster, *request);
+    if (!placement) return false;
+    txn.place(request, *placement);
+    wait.planned_nodes.push_back(placement->node);
+  }
+  txn.commit();
+  return true;
+}
+
+bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amounts& need,
+                    Wait& wait) {
+  if (ends().empty()) return false;
+  auto future = std::make_unique<Future>();
+  future->gang = gang;
+  future->cluster = engine_.cluster();
+  core::Scheduler scheduler = engine_.scheduler_;
+  std::vector<Totals> used;
+  for (const QueueUse& use : engine_.uses_) used.push_back(use.used);
+  std::vector<std::pair<base::Time, core::PodId>> releases;
+  for (const Planned& planned :
+       planned_) {  // they start before, or hold their places from now on at worst
+    for (const auto& [request, placement] : planned.places) {
+      core::PodId pod = future->cluster.add_pod(request, placement);
+      if (planned.ends) releases.emplace_back(planned.end, pod);
+    }
+  }
+  for (const End& end : ends()) releases.emplace_back(end.at, core::PodId(-2 - end.member.value));
+  std::stable_sort(releases.begin(), releases.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t r = 0; r < releases.size();) {
+    base::Time at = releases[r].first;
+    for (; r < releases.size() && releases[r].first == at; ++r) {
+      core::PodId pod = releases[r].second;
+      if (pod.valid()) {
+        future->cluster.remove_pod(pod);
+        continue;
+      }
+      const Member& member = engine_.member(MemberId(-2 - pod.value));
+      if (!member.pod.valid()) continue;  // evicted in this very cycle
+      future->cluster.remove_pod(member.pod);
+      engine_.queues().each_up(engine_.gang(member.gang).leaf, [&](QueueId q) {
+        used[static_cast<size_t>(q.value)].add(member.charged, -1);
+      });
+    }
+    if (!within_limits(gang, need, used)) continue;
+    if (!starts_in(future->cluster, scheduler, chosen, wait)) continue;
+    future->at = at;
+    wait.planned_start = at;
+    Planned planned;
+    auto runtime = runtime_of(engine_, engine_.gang(gang));
+    planned.ends = runtime.has_value();
+    if (runtime) planned.end = at + *runtime;
+    for (size_t c = 0; c < chosen.size(); ++c)
+      planned.places.emplace_back(engine_.member(chosen[c]).spec.request,
+                                  core::Placement{wait.planned_nodes[c], 0, 0});
+    planned_.push_back(std::move(planned));
+    std::sort(wait.planned_nodes.begin(), wait.planned_nodes.end());
+    futures_.push_back(std::move(future));
+    return true;
+  }
+  wait.planned_nodes.clear();
+  return false;
+}
+
+}  // namespace tessera::scheduler::queueing

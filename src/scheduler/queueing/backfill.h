@@ -1,0 +1,48 @@
+// Planned starts: when a gang that cannot start now can start at the latest, if all that run keep their limits.
+//
+// Shape:   EASY backfill for the first gang of a queue, conservative for as many as the queue says. A plan makes a Future: the
+//          cluster at that time with the gang in it. Whoever would still run then must fit into the Future as well.
+// Units:   times handed in. A job without a limit never ends; a gang that needs its place has no planned start.
+// Source:  Lifka 1995 (EASY), Mu'alem and Feitelson 2001 (conservative).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "scheduler/queueing/trial.h"
+
+namespace tessera::scheduler::queueing {
+
+class Backfill {
+ public:
+  Backfill(Engine& engine, base::Time now) : engine_(engine), now_(now) {}
+
+  // Plans the start of `chosen`, all of one gang, and writes it into `wait`; false where there is none.
+  bool plan(GangId gang, const std::vector<MemberId>& chosen, const Amounts& need, Wait& wait);
+  std::vector<std::unique_ptr<Future>>& futures() { return futures_; }
+
+ private:
+  struct End {
+    base::Time at{};
+    MemberId member{};
+    auto operator<=>(const End&) const = default;
+  };
+  const std::vector<End>& ends();
+  bool starts_in(core::Cluster& cluster, core::Scheduler& scheduler,
+                 const std::vector<MemberId>& chosen, Wait& wait) const;
+  bool within_limits(GangId gang, const Amounts& need, const std::vector<Totals>& used) const;
+
+  Engine& engine_;
+  base::Time now_;
+  std::vector<End> ends_;
+  bool ends_known_ = false;
+  std::vector<std::unique_ptr<Future>> futures_;
+  struct Planned {
+    base::Time end{};
+    bool ends = false;
+    std::vector<std::pair<std::shared_ptr<const core::PodRequest>, core::Placement>> places;
+  };
+  std::vector<Planned> planned_;
+};
+
+}  // namespace tessera::scheduler::queueing

@@ -1,0 +1,211 @@
+// Quota and placement in one: which gang is next, where its members go, and who has to make room for it.
+//
+// Shape:   the engine owns the cluster's model. The caller tells it of queues, gangs, members and what became of decisions;
+//          cycle() decides as much as it can and answers with binds and evictions, which the model shows as done already. A
+//          place that is freed for a gang belongs to it from that moment: the model has it there, and its bind is given out
+//          when the last of those who held the place has gone. An engine can be copied: a what-if is a copy.
+// Units:   as in amounts.h.
+// Errors:  none; what makes no sense becomes the Wait of the gang concerned.
+// Threads: one (the scheduler's strand). The same calls give the same decisions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduler/core/scheduler.h"
+#include "scheduler/core/txn.h"
+#include "scheduler/queueing/gang.h"
+#include "scheduler/queueing/queue_tree.h"
+#include "scheduler/queueing/usage.h"
+#include "scheduler/queueing/wait.h"
+
+namespace tessera::scheduler::queueing {
+
+struct Bind {
+  MemberId member{};
+  core::Placement placement{};
+};
+
+enum class EvictReason : uint8_t {
+  kPreempted,  // by a gang of higher priority in its queue
+  kReclaimed,  // by a queue that is below its share
+  kBroken,     // its gang stayed below its minimum
+};
+std::string_view name_of(EvictReason reason);
+
+struct Evict {
+  MemberId member{};
+  GangId for_gang{};  // invalid for kBroken
+  EvictReason reason = EvictReason::kPreempted;
+};
+
+struct Plan {
+  std::vector<Bind> binds;
+  std::vector<Evict> evicts;
+};
+
+struct EngineOptions {
+  core::SchedulerOptions scheduler{};
+  // A gang that lost members and found no place for others is released as a whole after this.
+  base::Duration broken_after = base::seconds(60);
+  // A place freed for a gang falls back when those who held it have not gone by then.
+  base::Duration claim_timeout = base::seconds(300);
+  // Waiting gangs, over all queues, that get a planned start in one cycle.
+  int32_t reservations_max = 8;
+  // Nothing: the past counts nothing.
+  std::optional<base::Duration> half_life{};
+  // Candidates looked at for one gang; what is beyond is not evicted in this cycle.
+  size_t victims_max = 20'000;
+};
+
+struct Gang {
+  GangSpec spec{};
+  QueueId leaf{};  // invalid where the queue does not exist
+  uint64_t seq = 0;
+  std::vector<MemberId> members{};
+  int32_t placed = 0;  // kClaimed or kPlaced
+  int32_t waiting = 0;
+  std::vector<int32_t> placed_of{};  // by sub-group
+  std::optional<base::Time> broken_since{};
+  bool ever_started = false;
+  std::vector<MemberId> awaits{};  // those who leave for it
+  base::Time claim_until{};
+  Wait wait{};
+  bool present = false;
+};
+
+struct Member {
+  GangId gang{};
+  MemberSpec spec{};
+  MemberState state = MemberState::kWaiting;
+  core::PodId pod{};  // its place in the model, where it has one
+  core::Placement placement{};
+  Amounts charged{};     // spec.amounts and what the node's model adds
+  base::Time started{};  // when it was placed
+  base::Time saved{};    // its last checkpoint; not before started
+  uint64_t shape = 0;    // hash of its request's shape
+  bool present = false;
+};
+
+struct QueueUse {
+  Totals used{};
+  Totals wanted{};               // what waits
+  std::vector<int64_t> share{};  // by Dim, from the last cycle
+  int32_t running = 0;
+  int32_t waiting = 0;  // gangs
+  DecayedUsage history{};
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineOptions options);
+
+  core::Cluster& cluster() { return cluster_; }
+  const core::Cluster& cluster() const { return cluster_; }
+  Dims& dims() { return dims_; }
+  const Dims& dims() const { return dims_; }
+
+  // Replaces all queues; gangs keep their queue by name, history too.
+  void set_queues(std::vector<QueueSpec> specs, base::Time now);
+  const QueueTree& queues() const { return tree_; }
+  const QueueUse& use(QueueId id) const { return uses_[static_cast<size_t>(id.value)]; }
+
+  GangId add_gang(GangSpec spec);
+  void update_gang(GangId id, GangSpec spec);
+  // With all its members; those that had a place give it back.
+  void remove_gang(GangId id, base::Time now);
+
+  MemberId add_member(GangId gang, MemberSpec spec);
+  // Found running, for instance after a restart.
+  MemberId add_running(GangId gang, MemberSpec spec, const core::Placement& placement,
+                       base::Time started);
+  void set_saved(MemberId id, base::Time saved);
+  // Finished, failed, deleted or evicted and gone: gives back what it had.
+  void remove_member(MemberId id, base::Time now);
+  // Its bind was refused: it waits again.
+  void bind_failed(MemberId id, base::Time now);
+  // Evictions that a disruption budget allows now.
+  void set_budget(BudgetId id, int64_t allowed);
+
+  Plan cycle(base::Time now);
+
+  const Gang& gang(GangId id) const { return gangs_[static_cast<size_t>(id.value)]; }
+  const Member& member(MemberId id) const { return members_[static_cast<size_t>(id.value)]; }
+  // One sentence for a gang that waits; empty where it does not.
+  std::string why(GangId id) const;
+  // Gangs of its queue that would be tried before it.
+  size_t position(GangId id) const;
+  // Whether all sums agree with the members; the reason where they do not. For tests.
+  std::string audit() const;
+
+ private:
+  friend class Cycle;
+  friend class Trial;
+  friend class Victims;
+  friend class Backfill;
+
+  struct Turn {  // the line of one queue: priority, then first come
+    int64_t priority_negative = 0;
+    base::Time created{};
+    uint64_t seq = 0;
+    GangId gang{};
+    auto operator<=>(const Turn&) const = default;
+  };
+
+  Gang& gang_of(GangId id) { return gangs_[static_cast<size_t>(id.value)]; }
+  Member& member_of(MemberId id) { return members_[static_cast<size_t>(id.value)]; }
+  QueueUse& use_of(QueueId id) { return uses_[static_cast<size_t>(id.value)]; }
+  static bool counts_as_placed(const Member& member);
+  static int32_t subgroup_in(const Gang& gang, int32_t subgroup);
+  Turn turn_of(const Gang& gang, GangId id) const;
+  void enlist(GangId id);  // into the lines of its queue, as its members say
+  void withdraw(GangId id);
+  void relist(GangId id);
+  void charge(const Gang& gang, const Amounts& amounts, int sign);
+  void want(const Gang& gang, const Amounts& amounts, int sign);
+  Dim model_dim(core::ModelId model);
+  Amounts wanted_by(const MemberSpec& spec);
+  Amounts charged_at(const MemberSpec& spec, core::NodeId node);
+  MemberId make_member(GangId gang, MemberSpec spec);
+  // The member has this place in the model already.
+  void place(MemberId id, core::PodId pod, base::Time now, MemberState state);
+  void lose(MemberId id, base::Time now);
+  void vacate(MemberId id);
+  void wait_again(MemberId id, base::Time now);
+  void settle_claims(MemberId gone, base::Time now);
+  void drop_claim(GangId id, base::Time now);
+  bool awaited_by_other(MemberId id) const;
+  void advance_history(base::Time now);
+  void seat(MemberId id);  // notes who has the place
+  MemberId member_on(core::PodId pod) const;
+  // Out of the model already; still there in the cluster.
+  void evicted(MemberId id, base::Time now);
+
+  EngineOptions options_;
+  core::Cluster cluster_;
+  core::Scheduler scheduler_;
+  Dims dims_;
+  QueueTree tree_ = QueueTree::build({});
+  std::vector<QueueUse> uses_;
+  std::vector<Gang> gangs_;
+  std::vector<GangId> gangs_free_;
+  std::vector<Member> members_;
+  std::vector<MemberId> members_free_;
+  // By leaf: gangs with waiting members in their turn, and gangs with members placed.
+  std::vector<std::set<Turn>> lines_;
+  std::vector<std::set<GangId>> running_;
+  std::set<GangId> stray_;   // without a queue
+  std::set<GangId> broken_;  // below their minimum, with members placed
+  std::set<GangId> claims_;  // awaiting others
+  std::vector<int64_t> budgets_;
+  std::vector<MemberId> on_pod_;  // by PodId
+  std::vector<Dim> model_dims_;   // by ModelId; kGpu: not asked for yet
+  uint64_t seq_ = 0;
+  std::vector<Bind> ready_;  // claims that came true since the last cycle
+};
+
+}  // namespace tessera::scheduler::queueing

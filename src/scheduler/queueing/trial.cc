@@ -1,0 +1,139 @@
+#include "scheduler/queueing/trial.h"
+
+#include <algorithm>
+
+#include "scheduler/core/pod_rules.h"
+
+namespace tessera::scheduler::queueing {
+
+std::optional<base::Duration> runtime_of(const Engine& engine, const Gang& gang) {
+  if (gang.spec.runtime) return gang.spec.runtime;
+  if (!gang.leaf.valid()) return std::nullopt;
+  return engine.queues().at(gang.leaf).spec.runtime_default;
+}
+
+Trial::Trial(Engine& engine, std::vector<std::unique_ptr<Future>>& futures, GangId gang,
+             base::Time now)
+    : engine_(engine), gang_(gang), txn_(engine.cluster()) {
+  const auto runtime = runtime_of(engine, engine.gang(gang));
+  for (const std::unique_ptr<Future>& future : futures) {
+    if (future->gang == gang || (runtime && now + *runtime <= future->at)) continue;
+    futures_.push_back(future.get());
+    future_txns_.push_back(std::make_unique<core::Txn>(future->cluster));
+  }
+}
+
+bool Trial::within_limits(const Amounts& amounts) {
+  bool within = true;
+  const QueueTree& tree = engine_.queues();
+  tree.each_up(engine_.gang(gang_).leaf, [&](QueueId q) {
+    if (!within || tree.at(q).spec.limit.empty()) return;
+    for (const auto& [dim, amount] : amounts) {
+      int64_t limit = tree.at(q).spec.limit.at(dim, kUnlimited);
+      int64_t used = core::sat_add(this->used(q, dim), charged_.at(dim));
+      if (limit == kUnlimited || core::sat_add(used, amount) <= limit) continue;
+      within = false;
+      wait_ = Wait();
+      wait_.reason = WaitReason::kLimit;
+      wait_.queue = q;
+      wait_.dim = dim;
+      wait_.need = amount;
+      wait_.have = std::max<int64_t>(limit - used, 0);
+      return;
+    }
+  });
+  return within;
+}
+
+// The request, kept to models of which its queues may still have so much; nothing where there is no such model.
+std::shared_ptr<const core::PodRequest> Trial::within_models(const MemberSpec& spec) {
+  const int64_t units = spec.amounts.at(kGpu);
+  const QueueTree& tree = engine_.queues();
+  bool limited = false;
+  if (units > 0) {
+    tree.each_up(engine_.gang(gang_).leaf, [&](QueueId q) {
+      for (const auto& [dim, limit] : tree.at(q).spec.limit)
+        limited |= engine_.dims().name(dim).starts_with("gpu/");
+    });
+  }
+  if (!limited) return spec.request;
+  std::vector<core::ModelId> models;
+  const std::vector<core::ModelId>& asked = spec.request->shape.models;
+  for (size_t m = 0; m < engine_.cluster().names().models(); ++m) {
+    core::ModelId model(static_cast<int32_t>(m));
+    if (!asked.empty() && !std::binary_search(asked.begin(), asked.end(), model)) continue;
+    Amounts amounts{{engine_.model_dim(model), units}};
+    if (within_limits(amounts)) models.push_back(model);
+  }
+  if (models.empty()) return nullptr;
+  wait_ = Wait();
+  if (models.size() == engine_.cluster().names().models()) return spec.request;
+  auto kept = std::make_shared<core::PodRequest>(*spec.request);
+  kept->shape.models = std::move(models);
+  return kept;
+}
+
+bool Trial::fits_futures(core::NodeId node, const core::Shape& shape) const {
+  return std::all_of(futures_.begin(), futures_.end(), [&](const Future* future) {
+    return core::fits(future->cluster, node, shape);
+  });
+}
+
+std::optional<core::Placement> Trial::find(const core::PodRequest& request) {
+  auto placement = engine_.scheduler_.place(engine_.cluster(), request);
+  if (!placement || futures_.empty() || fits_futures(placement->node, request.shape))
+    return placement;
+  return engine_.scheduler_.place_where(engine_.cluster(), request, [&](core::NodeId node) {
+    return fits_futures(node, request.shape);
+  });
+}
+
+bool Trial::place(MemberId id) {
+  const MemberSpec& spec = engine_.member(id).spec;
+  auto request = within_models(spec);
+  if (!request) return false;
+  auto placement = find(*request);
+  if (!placement) {
+    wait_ = Wait();
+    wait_.member = id;
+    wait_.have = static_cast<int64_t>(placed_.size());
+    bool room_now = !futures_.empty() && engine_.scheduler_.place(engine_.cluster(), *request);
+    wait_.reason = room_now ? WaitReason::kReserved : WaitReason::kCapacity;
+    if (room_now) wait_.gang = futures_.front()->gang;
+    return false;
+  }
+  placed_.emplace_back(id, txn_.place(spec.request, *placement));
+  for (size_t f = 0; f < futures_.size(); ++f) {
+    core::Placement there = *placement;
+    there.devices = 0;  // which of them is open until then
+    future_txns_[f]->place(spec.request, there);
+  }
+  charged_.add(engine_.charged_at(spec, placement->node), 1);
+  return true;
+}
+
+int64_t Trial::used(QueueId queue, Dim dim) const {
+  int64_t used = engine_.use(queue).used.at(dim);
+  auto freed = freed_.find(queue.value);
+  return freed == freed_.end() ? used : used - freed->second.at(dim);
+}
+
+void Trial::freed(const Gang& gang, const Amounts& amounts, int sign) {
+  if (!gang.leaf.valid()) return;
+  engine_.queues().each_up(gang.leaf, [&](QueueId q) { freed_[q.value].add(amounts, sign); });
+}
+
+void Trial::restart() {
+  txn_.rollback();
+  for (auto& txn : future_txns_) txn->rollback();
+  placed_.clear();
+  charged_ = Totals();
+  freed_.clear();
+}
+
+void Trial::keep() {
+  txn_.commit();
+  for (auto& txn : future_txns_) txn->commit();
+}
+
+}  // namespace tessera::scheduler::queueing
