@@ -73,6 +73,10 @@ void Cycle::tell_strays() {
   Wait wait;
   wait.reason = WaitReason::kNoQueue;
   for (GangId id : engine_.stray_) tell(id, wait);
+  for (size_t q = 1; q < engine_.lines_.size();
+       ++q) {  // turns may never come to a queue with others under it
+    if (!engine_.lines_[q].empty()) open(QueueId(static_cast<int32_t>(q)));
+  }
 }
 
 void Cycle::tell_rest(QueueId leaf, const Engine::Turn& after, const Wait& wait) {

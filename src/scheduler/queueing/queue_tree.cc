@@ -99,8 +99,8 @@ QueueId QueueTree::find(std::string_view name) const {
 }
 
 std::pair<QueueId, QueueId> QueueTree::fork(QueueId a, QueueId b) const {
-  while (at(a).depth > at(b).depth && at(a).parent != b) a = at(a).parent;
-  while (at(b).depth > at(a).depth && at(b).parent != a) b = at(b).parent;
+  while (at(a).depth > at(b).depth) a = at(a).parent;
+  while (at(b).depth > at(a).depth) b = at(b).parent;
   while (at(a).parent != at(b).parent) {
     a = at(a).parent;
     b = at(b).parent;

@@ -67,7 +67,7 @@ class QueueTree {
   void each_up(QueueId id, Visit visit) const {
     for (; id.valid(); id = at(id).parent) visit(id);
   }
-  // The two children of the nearest common ancestor on the ways to a and b; equal where a and b are one queue.
+  // The two children of the nearest common ancestor on the ways to a and b; equal where one is above the other.
   std::pair<QueueId, QueueId> fork(QueueId a, QueueId b) const;
 
  private:

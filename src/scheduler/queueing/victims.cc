@@ -8,6 +8,9 @@
 namespace tessera::scheduler::queueing {
 namespace {
 
+// So many victims are tried one by one for whether they are needed; more would take too long.
+constexpr size_t kSlimUnitsMax = 64;
+
 constexpr auto kLeastFirst = [](const auto& a, const auto& b) { return b < a; };
 
 int32_t gone_in(const std::unordered_map<int32_t, std::vector<int32_t>>& gone, GangId gang,
@@ -32,15 +35,19 @@ void Victims::Cost::add(const Cost& other) {
   loss = core::sat_add(loss, other.loss);
 }
 
-void Victims::begin(Trial& trial, const Amounts& need) {
-  trial_ = &trial;
-  for_ = trial.gang();
-  need_ = need;
+void Victims::forget() {
   units_.clear();
   gone_of_.clear();
   gone_.clear();
   budget_spent_.clear();
   moved_.clear();
+}
+
+void Victims::begin(Trial& trial, const Amounts& need) {
+  trial_ = &trial;
+  for_ = trial.gang();
+  need_ = need;
+  forget();
   reach_ = QueueId();
   const QueueTree& tree = engine_.queues();
   for (QueueId q = engine_.gang(for_).leaf; q.valid() && q != tree.root(); q = tree.at(q).parent) {
@@ -64,6 +71,7 @@ std::optional<EvictReason> Victims::eligible(GangId id) const {
   }
   const QueueTree& tree = engine_.queues();
   auto [ours, theirs] = tree.fork(gang.leaf, victim.leaf);
+  if (ours == theirs) return std::nullopt;  // its queue has become one with queues under it
   if (!reach_.valid() || tree.at(reach_).depth > tree.at(ours).depth) return std::nullopt;
   if (!tree.at(victim.leaf).spec.reclaimable) return std::nullopt;
   for (const auto& [dim, amount] : need_) {
@@ -358,18 +366,46 @@ void Victims::put_back(const Amounts& need) {
   units_ = std::move(kept);
 }
 
+// Exactly these go, and all members find a place.
+bool Victims::replay(const std::vector<Unit>& units, const std::vector<MemberId>& chosen,
+                     const Amounts& need) {
+  trial_->restart();
+  forget();
+  for (const Unit& unit : units) evict(unit, core::NodeId());
+  return trial_->within_limits(need) &&
+         std::all_of(chosen.begin(), chosen.end(), [&](MemberId id) { return trial_->place(id); });
+}
+
+// Members in other places may need fewer victims: each one is tried without, the dearest first.
+bool Victims::slim(const std::vector<MemberId>& chosen, const Amounts& need) {
+  std::vector<Unit> kept = units_;
+  for (size_t u = 0; u < kept.size();) {
+    std::vector<Unit> fewer = kept;
+    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(u));
+    if (replay(fewer, chosen, need)) {
+      kept = std::move(fewer);
+    } else {
+      ++u;
+    }
+  }
+  return replay(kept, chosen, need);
+}
+
+bool Victims::give_up(const Wait& wait) {
+  trial_->restart();
+  forget();
+  trial_->wait() = wait;
+  return false;
+}
+
 bool Victims::make_room(Trial& trial, const std::vector<MemberId>& chosen, const Amounts& need) {
   begin(trial, need);
   made_for_ = GangId();
   if (!anyone()) return false;
   Wait before = trial.wait();
-  if (!place_all(chosen, need)) {
-    trial.restart();
-    units_.clear();
-    trial.wait() = before;
-    return false;
-  }
+  if (!place_all(chosen, need)) return give_up(before);
   put_back(need);
+  if (units_.size() <= kSlimUnitsMax && !slim(chosen, need)) return give_up(before);
   made_for_ = for_;
   return true;
 }

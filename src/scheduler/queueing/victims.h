@@ -2,8 +2,8 @@
 //
 // Shape:   inside a queue by priority; between queues only for one that stays within its share, from those beyond theirs. A
 //          gang gives members beyond its minimum one by one, below it as a whole. Nodes are cleared cheapest first; when all
-//          members have a place, whoever turns out not to be in the way is put back. So no smaller part of what is evicted
-//          would do.
+//          members have a place, whoever turns out not to be in the way is put back, and up to 64 victims are tried one
+//          by one for whether the gang could start without them: then no smaller part of what is evicted would do.
 // Units:   cost is GPU-units times seconds since the last checkpoint (or the start); queues that would fall below their share
 //          and higher priorities cost more than any loss.
 // Errors:  make_room() false: the trial is as before.
@@ -75,6 +75,11 @@ class Victims {
   void merge_wholes();
   void put_back(const Amounts& need);
   bool restore(const Unit& unit);
+  bool replay(const std::vector<Unit>& units, const std::vector<MemberId>& chosen,
+              const Amounts& need);
+  bool slim(const std::vector<MemberId>& chosen, const Amounts& need);
+  void forget();
+  bool give_up(const Wait& wait);
 
   Engine& engine_;
   base::Time now_;
