@@ -154,9 +154,13 @@ def workloads(core, apps, batch):
 
 
 def evictions(core):
-    step('eviction, binding, a log that cannot be read')
+    step('logs of a pod that waits, and its eviction')
     core.create_namespaced_pod(NAMESPACE, {'metadata': {'name': 'p', 'labels': {'app': 'p'}}, 'spec': pod_spec()})
-    refused('a log of a pod without a node', lambda: core.read_namespaced_pod_log('p', NAMESPACE, container='other'))
+    show('its log', core.read_namespaced_pod_log('p', NAMESPACE, _preload_content=False).data.decode())
+    show('followed', list(watch.Watch().stream(core.read_namespaced_pod_log, 'p', NAMESPACE)))
+    refused('of another container', lambda: core.read_namespaced_pod_log('p', NAMESPACE, container='other'))
+    refused('less than no lines', lambda: core.read_namespaced_pod_log('p', NAMESPACE, tail_lines=-1, limit_bytes=0))
+    refused('of no pod', lambda: core.read_namespaced_pod_log('none', NAMESPACE))
     core.create_namespaced_pod_eviction('p', NAMESPACE, {'metadata': {'name': 'p'}, 'deleteOptions': {'gracePeriodSeconds': 0}})
     refused('after its end', lambda: core.read_namespaced_pod('p', NAMESPACE))
     refused('evicted again', lambda: core.create_namespaced_pod_eviction('p', NAMESPACE, {'metadata': {'name': 'p'}}))

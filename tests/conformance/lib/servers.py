@@ -107,12 +107,12 @@ class Side:
         raise RuntimeError(f'{name} did not become ready: {last}\n{self.tail(name)}')
 
 
-def embedded(program):
-    """`tessera up` without nodes: the API and its controllers alone."""
+def embedded(program, nodes=0):
+    """`tessera up`; without nodes, the API and its controllers alone."""
     side = Side()
     try:
         data = os.path.join(side.folder, 'data')
-        process = side.start('tessera', [program, 'up', '--nodes', '0', '--data', data, '--port', '0'],
+        process = side.start('tessera', [program, 'up', '--nodes', str(nodes), '--data', data, '--port', '0'],
                              stdout=subprocess.PIPE)
         line = process.stdout.readline().decode()
         if not line.startswith('ready '):

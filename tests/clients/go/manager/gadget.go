@@ -136,8 +136,10 @@ func custom(ctx context.Context) {
 	Must(direct.Create(ctx, gadget))
 	Say("made with %d replicas", gadget.Spec.Replicas)
 	seen(ctx, direct, 1)
-	Refused("a color of no list", direct.Create(ctx, &Gadget{ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: namespace},
-		Spec: GadgetSpec{Color: "red", Replicas: 12}}))
+	// One fault each: kube-apiserver tells several in the order of a Go map.
+	bad := metav1.ObjectMeta{Name: "bad", Namespace: namespace}
+	Refused("a color of no list", direct.Create(ctx, &Gadget{ObjectMeta: bad, Spec: GadgetSpec{Color: "red"}}))
+	Refused("too many", direct.Create(ctx, &Gadget{ObjectMeta: bad, Spec: GadgetSpec{Color: "blue", Replicas: 12}}))
 	Must(direct.Get(ctx, key("g"), gadget))
 	gadget.Spec.Replicas = 5
 	Must(direct.Update(ctx, gadget))
