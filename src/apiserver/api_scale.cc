@@ -64,9 +64,8 @@ Value scale_of(const Kind& kind, const Value& object) {
 base::Error no_replicas(const Kind& kind) {
   std::string path;
   for (const std::string& step : places_of(kind).spec_replicas) path.append(".").append(step);
-  return {base::Code::kInternal,
-          fmt::format("the spec replicas field \"{}\" does not exist", path),
-          {}};
+  const std::string why = fmt::format("the spec replicas field \"{}\" does not exist", path);
+  return {base::Code::kInternal, "Internal error occurred: " + why, {{"", why, ""}}};
 }
 
 const Kind& scale_kind() {

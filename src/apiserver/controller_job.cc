@@ -181,20 +181,23 @@ void JobController::carry_out(const Object& object, const kube::Job& job, Done d
     queue_.enqueue_after(
         object.key(), std::max(*plan.again - cluster_.now(), base::Duration{}) + base::millis(10));
   }
+  // The pods that go because the job ends give up no index.
+  FailedIndexes decided = plan.end ? view.failed_indexes : std::nullopt;
   run_in_order(pod_actions(object, job, view, std::move(plan)),
-               [this, key = object.key(), done = std::move(done)](const base::Status& outcome) {
-                 report(key, outcome, done);
-               });
+               [this, key = object.key(), decided = std::move(decided), done = std::move(done)](
+                   const base::Status& outcome) { report(key, decided, outcome, done); });
 }
 
 // Writes the status from what is there after the pods were made and deleted; then lets go of the pods that it names.
-void JobController::report(const std::string& key, const base::Status& outcome, const Done& done) {
+void JobController::report(const std::string& key, const FailedIndexes& decided,
+                           const base::Status& outcome, const Done& done) {
   const Object object = jobs_.find(key);
   if (!object) return done({});
   const auto job = kube::decode_job(object);
   if (!job || object.deleting() || job->finished()) return done({});
   const std::vector<Object> pods = index_.of_owner(object.uid());
   JobView view = view_job(*job, object["status"], pods);
+  if (decided) view.failed_indexes = decided;
   const base::Time now = cluster_.now();
   const JobPlan plan = plan_job(*job, object["status"], view, pods, now);
   if (plan.end && view.active.empty()) conclude(*job, *plan.end, pods, view);

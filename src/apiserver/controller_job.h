@@ -4,6 +4,8 @@
 // Source:  Kubernetes 1.36 pkg/controller/job, pkg/controller/ttlafterfinished (behaviour).
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +21,8 @@ class JobController {
   void start();
 
  private:
+  using FailedIndexes = std::optional<std::set<int32_t>>;
+
   void on_job(const kube::Object& before, const kube::Object& after);
   void on_pod(const kube::Object& before, const kube::Object& after);
   void check_tracked(const kube::Object& pod);
@@ -28,7 +32,8 @@ class JobController {
   void carry_out(const kube::Object& object, const kube::Job& job, Done done);
   std::vector<Action> pod_actions(const kube::Object& object, const kube::Job& job,
                                   const JobView& view, JobPlan plan);
-  void report(const std::string& key, const base::Status& outcome, const Done& done);
+  void report(const std::string& key, const FailedIndexes& decided, const base::Status& outcome,
+              const Done& done);
   void finish(const kube::Object& object, const kube::Job& job, Done done);
   void release_pods(const std::vector<kube::Object>& pods, Done done);
   void expire(const kube::Object& object, const kube::Job& job, const Done& done);

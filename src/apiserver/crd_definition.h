@@ -25,6 +25,8 @@ void prepare_changed_definition(json::Value& definition, const json::Value& befo
 void prepare_definition_delete(json::Value& definition, base::Time now);
 
 void validate_definition(const json::Value& definition, FieldErrors& errors);
+// Whether all versions say the same of their objects.
+bool share_schema(const json::Value& definition);
 void validate_new_definition(const json::Value& definition, FieldErrors& errors);
 void validate_definition_update(const json::Value& definition, const json::Value& before,
                                 FieldErrors& errors);

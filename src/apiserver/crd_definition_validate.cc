@@ -202,6 +202,11 @@ void refuse_versions(const Value& versions, std::string_view why, FieldErrors& e
               "spec.versions"});
 }
 
+bool has_defaults(const Value& version) {
+  return any_schema(version["schema"]["openAPIV3Schema"],
+                    [](const Value& schema) { return !schema["default"].is_null(); });
+}
+
 bool has_status(const Value& version) {
   return !version["subresources"]["status"].is_null();
 }
@@ -230,13 +235,17 @@ void check_version(const Value& versions, size_t index, FieldErrors& errors) {
   }
 }
 
-void check_versions(const Value& versions, FieldErrors& errors) {
+void check_versions(const Value& versions, bool preserves, FieldErrors& errors) {
   size_t storage = 0;
   std::set<std::string> names;
   for (size_t i = 0; i < versions.size(); ++i) {
     if (!versions.at(i)["schema"]["openAPIV3Schema"].is_object()) {
       errors.required(fmt::format("spec.versions[{}].schema.openAPIV3Schema", i));
     }
+  }
+  if (preserves && std::ranges::any_of(versions.items(), has_defaults)) {
+    errors.invalid("spec.preserveUnknownFields", true,
+                   "must be false in order to use defaults in the schema");
   }
   for (size_t i = 0; i < versions.size(); ++i) {
     if (versions.at(i)["storage"].as_bool()) ++storage;
@@ -248,6 +257,12 @@ void check_versions(const Value& versions, FieldErrors& errors) {
   }
   if (storage != 1) {
     refuse_versions(versions, "must have exactly one version marked as storage version", errors);
+  }
+  // Kubernetes keeps the first name in a field of its own, and looks at that one, too.
+  const Value& first = versions.at(0)["name"];
+  const std::string reasons = joined(kube::check_dns1035_label(first.as_string()));
+  if (!first.as_string().empty() && !reasons.empty()) {
+    errors.invalid("spec.version", first, reasons);
   }
 }
 
@@ -398,7 +413,8 @@ void validate_definition(const Value& definition, FieldErrors& errors) {
   } else if (spec["scope"].as_string() != "Cluster" && spec["scope"].as_string() != "Namespaced") {
     errors.not_supported("spec.scope", spec["scope"], {"Cluster", "Namespaced"});
   }
-  check_versions(spec["versions"], errors);
+  const bool preserves = spec["preserveUnknownFields"].as_bool();
+  check_versions(spec["versions"], preserves, errors);
   for (const char* field : {"plural", "singular", "kind", "listKind"}) {
     if (names[field].as_string().empty()) errors.required(std::string("spec.names.") + field);
   }
@@ -407,11 +423,15 @@ void validate_definition(const Value& definition, FieldErrors& errors) {
   check_conversion(spec["conversion"], errors);
   check_names(definition["status"]["acceptedNames"], "status.acceptedNames", errors);
   check_stored(definition, errors);
-  if (spec["preserveUnknownFields"].as_bool()) {
+  if (preserves) {
     errors.invalid("spec.preserveUnknownFields", true,
                    "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
                    "spec.versions[*].schema instead");
   }
+}
+
+bool share_schema(const Value& definition) {
+  return same_everywhere(definition["spec"]["versions"], "schema");
 }
 
 void validate_new_definition(const Value& definition, FieldErrors& errors) {

@@ -368,7 +368,8 @@ void check_root_rules(const Value& schema, const std::string& path, bool status,
                      "status subresource is enabled");
       break;
     }
-    if (may_stand_at_root(member.name()) || member.name() == "nullable") continue;
+    const bool unset = member.value.is_bool() && !member.value.as_bool();
+    if (unset || may_stand_at_root(member.name())) continue;
     errors.invalid(
         path, schema,
         "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum "

@@ -269,6 +269,21 @@ std::string sort_key(const base::Cause& cause) {
 
 }  // namespace
 
+bool any_schema(const Value& schema, const std::function<bool(const Value&)>& is) {
+  if (!schema.is_object()) return false;
+  if (is(schema) || any_schema(schema["items"], is)) return true;
+  for (const char* word : {"allOf", "anyOf", "oneOf"}) {
+    for (const Value& part : schema[word].items()) {
+      if (any_schema(part, is)) return true;
+    }
+  }
+  if (any_schema(schema["not"], is)) return true;
+  for (const json::Member& member : schema["properties"].members()) {
+    if (any_schema(member.value, is)) return true;
+  }
+  return any_schema(schema["additionalProperties"], is);
+}
+
 void validate_schema(const Value& schema, const std::string& path, bool status,
                      FieldErrors& errors) {
   check_root_rules(schema, path, status, errors);

@@ -9,12 +9,16 @@
 //          pkg/apis/apiextensions/validation.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "apiserver/kind.h"
 #include "json/value.h"
 
 namespace tessera::apiserver {
+
+// Whether `is` holds of the schema or of one inside it, in the order of Kubernetes' own walk.
+bool any_schema(const json::Value& schema, const std::function<bool(const json::Value&)>& is);
 
 // `path` is where openAPIV3Schema stands; `status`: the version has the status subresource.
 void validate_schema(const json::Value& schema, const std::string& path, bool status,

@@ -273,6 +273,9 @@ base::Result<ResourcePath> find_resource(const Kinds& kinds,
   if (!path.subresource.empty()) {
     const auto known = subresources_of(*path.kind);
     if (std::ranges::find(known, path.subresource) == known.end() && !leads_into_container(path)) {
+      if (path.kind->custom != nullptr) {
+        return base::error(apiserver::not_found(*path.kind, path.name));
+      }
       return not_found();
     }
   }

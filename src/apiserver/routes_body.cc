@@ -90,6 +90,29 @@ base::Status judge_duplicates(const std::vector<std::string>& duplicates,
   return base::error(Code::kBadRequest, "{}strict decoding error: {}", context, all);
 }
 
+// The beginning of a body, as Kubernetes shows what it could not read.
+std::string shown_body(std::string_view bytes) {
+  constexpr size_t kShownMax = 30;
+  const std::string_view start = bytes.substr(0, kShownMax);
+  std::string out;
+  if (start.starts_with('{')) {
+    out = start;
+  } else {
+    for (const char c : start) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  return bytes.size() > kShownMax ? out + " ..." : out;
+}
+
+base::Status check_says_kind(const RawBody& raw, const Value& body, const Kind& kind) {
+  if (!body["kind"].as_string().empty()) return {};
+  const bool json = raw.bytes.starts_with('{');
+  return base::error(
+      Code::kBadRequest,
+      "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in "
+      "'{}' ({})",
+      kind.kind, json ? std::string(raw.bytes) : body.dump(), shown_body(raw.bytes));
+}
+
 base::Status read_object(const RawBody& raw, const Kind& kind, kube::Request& request,
                          std::vector<std::string>* warnings) {
   TS_TRY(const Format format, object_format(raw.content_type));
@@ -111,6 +134,7 @@ base::Status read_object(const RawBody& raw, const Kind& kind, kube::Request& re
                        "version/kind; json parse error: the body is no object",
                        kind.kind);
   }
+  if (kind.custom != nullptr) TS_TRY_STATUS(check_says_kind(raw, *body, kind));
   const std::string context = fmt::format(
       "{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind);
   TS_TRY_STATUS(judge_duplicates(duplicates, request, context, warnings));

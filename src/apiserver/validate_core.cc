@@ -104,7 +104,8 @@ void validate_node(const Value& object, FieldErrors& errors) {
   validate_taints(object["spec"]["taints"], meta.child("taints"), errors);
   const Path status("status");
   for (const char* list : {"capacity", "allocatable"}) {
-    validate_resource_list(object["status"][list], status.child(list), errors);
+    const Path here = status.child(list);
+    validate_node_amounts(object["status"][list], here, errors);
   }
 }
 

@@ -66,7 +66,9 @@ void validate_owners(const Value& owners, const Path& at, FieldErrors& errors) {
   }
 }
 
-void validate_finalizers(const Value& finalizers, const Path& at, FieldErrors& errors) {
+// Of custom objects a short name is only warned of (warnings.h).
+void validate_finalizers(const Kind& kind, const Value& finalizers, const Path& at,
+                         FieldErrors& errors) {
   bool orphan = false;
   bool foreground = false;
   for (size_t i = 0; i < finalizers.size(); ++i) {
@@ -75,8 +77,7 @@ void validate_finalizers(const Value& finalizers, const Path& at, FieldErrors& e
     add_reasons(kube::check_qualified_name(text), finalizer, at, errors);
     orphan = orphan || text == "orphan";
     foreground = foreground || text == "foregroundDeletion";
-    if (text.find('/') == text.npos && text != "kubernetes" && text != "orphan" &&
-        text != "foregroundDeletion") {
+    if (kind.custom == nullptr && !is_full_finalizer(text)) {
       errors.invalid(at.at(i).text(), finalizer,
                      "name is neither a standard finalizer name nor is it fully qualified");
     }
@@ -105,7 +106,7 @@ void validate_common(const Kind& kind, const Value& meta, const Path& at, FieldE
   validate_labels(meta["labels"], at.child("labels"), errors);
   validate_annotations(meta["annotations"], at.child("annotations"), errors);
   validate_owners(meta["ownerReferences"], at.child("ownerReferences"), errors);
-  validate_finalizers(meta["finalizers"], at.child("finalizers"), errors);
+  validate_finalizers(kind, meta["finalizers"], at.child("finalizers"), errors);
 }
 
 void validate_no_new_finalizers(const Value& now, const Value& before, const Path& at,
@@ -124,6 +125,11 @@ void validate_no_new_finalizers(const Value& now, const Value& before, const Pat
 }
 
 }  // namespace
+
+bool is_full_finalizer(std::string_view name) {
+  return name.find('/') != name.npos || name == "kubernetes" || name == "orphan" ||
+         name == "foregroundDeletion";
+}
 
 std::vector<std::string> check_name(std::string_view rule, std::string_view name) {
   if (rule == "dns1123-label") return kube::check_dns1123_label(name);

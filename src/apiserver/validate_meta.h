@@ -14,6 +14,8 @@ namespace tessera::apiserver {
 
 // Names (by the kind's rule), labels, annotations, owners and finalizers of an object about to be
 // stored.
+// Qualified by a domain, or one of the server's own.
+bool is_full_finalizer(std::string_view name);
 void validate_metadata(const Kind& kind, const json::Value& object, FieldErrors& errors);
 // After that, where the object replaces `before`: what may not change, and no new finalizers on what
 // is being deleted.

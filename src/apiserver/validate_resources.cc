@@ -205,4 +205,11 @@ void validate_resource_list(const Value& list, const Path& at, FieldErrors& erro
   }
 }
 
+void validate_node_amounts(const Value& list, const Path& at, FieldErrors& errors) {
+  for (const json::Member& member : list.members()) {
+    const Path here = at.child(member.name());
+    validate_amount(member.name(), quantity_of(member.value), here, errors);
+  }
+}
+
 }  // namespace tessera::apiserver

@@ -25,7 +25,9 @@ void validate_container_resource_name(std::string_view name, const Path& at, Fie
 // `claims` are spec.resourceClaims of the pod.
 void validate_container_resources(const json::Value& resources, const json::Value& claims,
                                   const Path& at, FieldErrors& errors);
-// Names and amounts of a list such as a node's capacity.
+// Amounts of what a node has.
+void validate_node_amounts(const json::Value& list, const Path& at, FieldErrors& errors);
+// Names and amounts of a list.
 void validate_resource_list(const json::Value& list, const Path& at, FieldErrors& errors);
 
 }  // namespace tessera::apiserver

@@ -7,6 +7,10 @@
 #include <array>
 #include <string_view>
 
+#include "apiserver/crd_definition.h"
+#include "apiserver/crd_schema.h"
+#include "apiserver/crd_structural.h"
+#include "apiserver/validate_meta.h"
 #include "kube/validate_names.h"
 
 namespace tessera::apiserver {
@@ -124,11 +128,64 @@ void warn_of_templates(const Kind& kind, const Value& object, bool create,
   }
 }
 
+// Names of formats that nobody heeds, as often as they stand there.
+std::vector<std::string> unknown_formats(const Value& definition) {
+  std::vector<std::string> out;
+  for (const Value& version : definition["spec"]["versions"].items()) {
+    any_schema(version["schema"]["openAPIV3Schema"], [&out](const Value& schema) {
+      const std::string_view format = schema["format"].as_string();
+      if (!format.empty() && !is_known_format(schema["type"].as_string(), format)) {
+        out.emplace_back(format);
+      }
+      return false;
+    });
+    // What all versions share stands once for the whole definition.
+    if (share_schema(definition)) break;
+  }
+  return out;
+}
+
+bool has(const std::vector<std::string>& list, std::string_view text) {
+  return std::ranges::find(list, text) != list.end();
+}
+
+void warn_of_definition(const Value& definition, const Value& before,
+                        std::vector<std::string>& out) {
+  const std::vector<std::string> old = unknown_formats(before);
+  for (const std::string& format : unknown_formats(definition)) {
+    if (!has(old, format)) out.push_back(fmt::format("unrecognized format \"{}\"", format));
+  }
+}
+
+void warn_of_finalizers(const Value& object, const Value& before, std::vector<std::string>& out) {
+  const Value& old = before["metadata"]["finalizers"];
+  std::vector<std::string> added;
+  for (const Value& name : object["metadata"]["finalizers"].items()) {
+    const auto had = old.items();
+    if (std::ranges::find(had, name) == had.end() && !has(added, name.as_string())) {
+      added.push_back(name.str());
+    }
+  }
+  std::ranges::sort(added);
+  for (const std::string& name : added) {
+    if (is_full_finalizer(name)) continue;
+    const char* with = name.find('.') == name.npos ? "" : " including a path (/)";
+    out.push_back(
+        fmt::format("metadata.finalizers: \"{}\": prefer a domain-qualified finalizer "
+                    "name{} to avoid accidental conflicts with other finalizer writers",
+                    name, with));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_of(const Kind& kind, const Value& object, const Value& before) {
   std::vector<std::string> out;
   const bool create = before.is_null();
+  if (kind.custom != nullptr) {
+    warn_of_finalizers(object, before, out);
+    return out;
+  }
   // People do not update pods, and what an object was already told of is not told again.
   const bool same = !create && kind.has_generation &&
                     object["metadata"]["generation"] == before["metadata"]["generation"];
@@ -139,6 +196,7 @@ std::vector<std::string> warnings_of(const Kind& kind, const Value& object, cons
     warn_of_pod(object, "", out);
     return out;
   }
+  if (kind.group == "apiextensions.k8s.io") warn_of_definition(object, before, out);
   warn_of_templates(kind, object, create, out);
   if (kind.group.empty() && kind.kind == "Service") warn_of_service(object, out);
   if (kind.group.empty() && kind.kind == "PersistentVolume") warn_of_volume(object, out);

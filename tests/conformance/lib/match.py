@@ -19,6 +19,9 @@ INTERNAL = [(re.compile(r'Go struct field [\w.]+ of type .*', re.S), 'Go struct 
             (re.compile(r'error decoding patch: .*', re.S), 'error decoding patch: <any>'),
             (re.compile(r'\?hash=[0-9A-F]+'), '?hash=<any>'),
             (re.compile(r'Invalid value: "\{.*', re.S), 'Invalid value: "{<any>'),
+            # Its structs, printed whole; why they are refused is compared.
+            (re.compile(r'Invalid value: (?:\[\{"Name"|\{"ID").*?[\]}]: (?=[a-z])', re.S), 'Invalid value: <any>: '),
+            (re.compile(r'is missing in .*', re.S), 'is missing in <any>'),
             (re.compile(r'(in record|current:) \(?\d+\)?'), r'\1 <any>'),
             (re.compile(r' in scheme "[^"]*"'), '<any>')]
 STEP = re.compile(r'\.?([^.\[\]"#]+)|\[(\d+)\]|\[(\*)\]|\["([^"]*)"\]')
