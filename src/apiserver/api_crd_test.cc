@@ -59,6 +59,35 @@ TEST(ApiCrd, ObjectsGetDefaultsAndLoseUnknownFields) {
   EXPECT_EQ(wrong.error().code, Code::kInvalid);
 }
 
+TEST(ApiCrd, ShortFinalizersAreTakenAndWarnedOf) {
+  TestApi api;
+  ASSERT_TRUE(api.create(kCrds, widget_definition()));
+  ASSERT_TRUE(api.create(kWidgets, widget("w", R"({"color":"red"})")));
+  const Value patch = TestApi::parse(R"({"metadata":{"finalizers":["hold","example.com/x"]}})");
+  auto request = TestApi::request(kube::Verb::kPatch, kWidgets, "default", "w", patch);
+  request.patch_type = PatchType::kMerge;
+  const ApiReply reply = api.reply(std::move(request));
+  ASSERT_TRUE(reply.result) << reply.result.error().message;
+  EXPECT_EQ(reply.warnings,
+            std::vector<std::string>{
+                "metadata.finalizers: \"hold\": prefer a domain-qualified finalizer name to avoid "
+                "accidental conflicts with other finalizer writers"});
+}
+
+TEST(ApiCrd, ANameThatIsNoneIsToldAndSoAreDefaultsThatAreNotKept) {
+  TestApi api;
+  Value definition = widget_definition();
+  definition.ref("spec").set("preserveUnknownFields", true);
+  definition.ref("spec", "versions").ref_at(0).set("name", "1v");
+  const auto refused = api.create(kCrds, definition);
+  ASSERT_FALSE(refused);
+  std::string fields;
+  for (const base::Cause& cause : refused.error().causes) fields += cause.field + " ";
+  EXPECT_NE(fields.find("spec.preserveUnknownFields spec.versions[0].name spec.version "),
+            std::string::npos)
+      << fields;
+}
+
 TEST(ApiCrd, StatusAndScaleAreResourcesOfTheirOwn) {
   TestApi api;
   ASSERT_TRUE(api.create(kCrds, widget_definition()));

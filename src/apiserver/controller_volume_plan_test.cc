@@ -194,7 +194,7 @@ TEST(VolumePlan, AClaimInUseIsKeptUntilItsPodIsGone) {
   json::Value claim = a_claim("c", "1Gi").json();
   claim.ref("metadata").set("deletionTimestamp", "2026-01-01T00:00:00Z");
   bench.put(Object(claim));
-  bench.users = {object("{metadata: {name: p, namespace: ns}, spec: {nodeName: n}}")};
+  bench.users = {object("{metadata: {name: p, namespace: ns}, spec: {nodeName: n1}}")};
   bench.run_claim("ns/c");
   EXPECT_TRUE(bench.claims.contains("ns/c"));
   bench.users.clear();

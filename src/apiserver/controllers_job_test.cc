@@ -223,6 +223,18 @@ TEST(Jobs, Too_many_failed_indexes_end_the_job_at_once) {
   EXPECT_EQ(job["status"]["failedIndexes"].as_string(), "0,1");
 }
 
+TEST(Jobs, Pods_that_go_with_a_job_that_failed_give_up_no_index) {
+  TestCluster cluster;
+  cluster.ends = [](const Value& pod) { return index_at(pod) == "2" ? "Failed" : ""; };
+  Value job = indexed_job(3, 3);
+  job.ref("spec").set("backoffLimitPerIndex", 0);
+  job.ref("spec").set("maxFailedIndexes", 0);
+  job = run_job(cluster, job, 20);
+  EXPECT_EQ(condition(job, "Failed", "reason"), "MaxFailedIndexesExceeded") << job.dump();
+  EXPECT_EQ(job["status"]["failedIndexes"].as_string(), "2");
+  EXPECT_EQ(job["status"]["failed"].as_int(), 3);
+}
+
 TEST(Jobs, A_success_policy_ends_the_job_and_stops_the_rest) {
   TestCluster cluster;
   cluster.ends = [](const Value& pod) { return index_at(pod) == "0" ? "Succeeded" : ""; };

@@ -105,12 +105,14 @@ std::string shown_body(std::string_view bytes) {
 
 base::Status check_says_kind(const RawBody& raw, const Value& body, const Kind& kind) {
   if (!body["kind"].as_string().empty()) return {};
-  const bool json = raw.bytes.starts_with('{');
+  constexpr size_t kWholeMax = 4096;
+  const std::string text = raw.bytes.starts_with('{') ? std::string(raw.bytes.substr(0, kWholeMax))
+                                                      : body.dump().substr(0, kWholeMax);
   return base::error(
       Code::kBadRequest,
       "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in "
       "'{}' ({})",
-      kind.kind, json ? std::string(raw.bytes) : body.dump(), shown_body(raw.bytes));
+      kind.kind, text, shown_body(raw.bytes));
 }
 
 base::Status read_object(const RawBody& raw, const Kind& kind, kube::Request& request,

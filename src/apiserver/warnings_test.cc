@@ -58,5 +58,18 @@ TEST(Warnings, Come_with_a_create_and_with_a_change_of_the_spec_only) {
   EXPECT_EQ(count(kube::Verb::kPatch, TestApi::parse(R"({"spec":{"minReadySeconds":1}})")), 1U);
 }
 
+TEST(Warnings, Tell_formats_that_nobody_heeds_once_for_all_versions_that_share_them) {
+  const Value definition = TestApi::parse(R"({"spec":{"versions":[
+    {"name":"v1","schema":{"openAPIV3Schema":{"type":"object","properties":{
+      "a":{"type":"string","format":"k8s-short-name"},"b":{"type":"string","format":"odd"}}}}},
+    {"name":"v2","schema":{"openAPIV3Schema":{"type":"object","properties":{
+      "a":{"type":"string","format":"k8s-short-name"},"b":{"type":"string","format":"odd"}}}}}
+  ]}})");
+  Kind kind;
+  kind.group = "apiextensions.k8s.io";
+  EXPECT_THAT(warnings_of(kind, definition, Value()), ElementsAre("unrecognized format \"odd\""));
+  EXPECT_THAT(warnings_of(kind, definition, definition), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tessera::apiserver
