@@ -210,34 +210,6 @@ base::Status Api::Impl::restore() {
   return {};
 }
 
-void Api::Impl::observe() {
-  events = std::make_shared<EventExpiry>(core);
-  aggregation = std::make_shared<RoleAggregation>(core);
-  definitions = std::make_shared<CrdController>(core);
-  definitions->adopt(std::move(restored));
-  core->store->observe([weak = std::weak_ptr(core), expiry = events, roles = aggregation,
-                        crds = definitions](const Store::Change& change) {
-    const auto now = weak.lock();
-    if (!now) return;
-    now->access->on_change(change);
-    roles->on_change(change);
-    if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
-    crds->on_change(change);
-    now->hub->dispatch(change);
-    expiry->on_change(change);
-  });
-}
-
-// Those of the kinds that the table has.
-void add_default_roles(const Core& core,
-                       std::vector<std::pair<const Kind*, json::Value>>& objects) {
-  for (DefaultRole& role : default_roles()) {
-    const Kind* kind =
-        core.options.kinds->find({"rbac.authorization.k8s.io", "v1", std::move(role.plural)});
-    if (kind != nullptr) objects.emplace_back(kind, std::move(role.object));
-  }
-}
-
 // A role or binding of an earlier version gets what it lacks; all else that is there stays as it is.
 void bring_forward(Core& core, const CallPtr& call, const json::Value& found,
                    const json::Value& wanted) {
@@ -255,26 +227,72 @@ void bring_forward(Core& core, const CallPtr& call, const json::Value& found,
   run_update(core, call, update);
 }
 
+void make_where_missing(Core& core, const Kind& kind, json::Value object) {
+  auto call = std::make_shared<Call>();
+  call->kind = &kind;
+  call->caller = system_caller("apiserver");
+  call->request.verb = Verb::kCreate;
+  call->request.gvr = kind.gvr();
+  call->request.ns = object["metadata"]["namespace"].str();
+  call->request.name = object["metadata"]["name"].str();
+  call->done = [](const ApiReply&) {};
+  if (const auto found = core.store->latest(&kind, call->key())) {
+    return bring_forward(core, call, found.object, object);
+  }
+  call->request.name.clear();
+  call->request.body = std::move(object);
+  do_create(core, call);
+}
+
+// A namespace or the Service that every cluster has comes back when it was deleted; roles do at the next start.
+void remake_later(const std::shared_ptr<Core>& core, const Store::Change& gone) {
+  if (gone.kind != core->namespaces && gone.kind != core->services) return;
+  for (auto& [kind, object] : initial_objects(*core)) {
+    const json::Value& mine = object["metadata"];
+    const json::Value& deleted = gone.before["metadata"];
+    if (kind != gone.kind || mine["name"] != deleted["name"]) continue;
+    if (mine["namespace"] != deleted["namespace"]) continue;
+    core->options.executor->post([weak = std::weak_ptr(core), kind = kind, object = object] {
+      if (const auto now = weak.lock()) make_where_missing(*now, *kind, object);
+    });
+  }
+}
+
+void Api::Impl::observe() {
+  events = std::make_shared<EventExpiry>(core);
+  aggregation = std::make_shared<RoleAggregation>(core);
+  definitions = std::make_shared<CrdController>(core);
+  definitions->adopt(std::move(restored));
+  core->store->observe([weak = std::weak_ptr(core), expiry = events, roles = aggregation,
+                        crds = definitions](const Store::Change& change) {
+    const auto now = weak.lock();
+    if (!now) return;
+    now->access->on_change(change);
+    roles->on_change(change);
+    if (change.kind == now->services && change.after.is_null()) now->ips.release(change.before);
+    crds->on_change(change);
+    now->hub->dispatch(change);
+    expiry->on_change(change);
+    if (change.after.is_null()) remake_later(now, change);
+  });
+}
+
+// Those of the kinds that the table has.
+void add_default_roles(const Core& core,
+                       std::vector<std::pair<const Kind*, json::Value>>& objects) {
+  for (DefaultRole& role : default_roles()) {
+    const Kind* kind =
+        core.options.kinds->find({"rbac.authorization.k8s.io", "v1", std::move(role.plural)});
+    if (kind != nullptr) objects.emplace_back(kind, std::move(role.object));
+  }
+}
+
 // Objects that every cluster has are made where they are missing, through the same steps as all others.
 base::Status Api::Impl::make_initial_objects() {
   auto objects = initial_objects(*core);
   if (core->options.default_roles) add_default_roles(*core, objects);
   for (auto& [kind, object] : objects) {
-    auto call = std::make_shared<Call>();
-    call->kind = kind;
-    call->caller = system_caller("apiserver");
-    call->request.verb = Verb::kCreate;
-    call->request.gvr = kind->gvr();
-    call->request.ns = object["metadata"]["namespace"].str();
-    call->request.name = object["metadata"]["name"].str();
-    call->done = [](const ApiReply&) {};
-    if (const auto found = core->store->latest(kind, call->key())) {
-      bring_forward(*core, call, found.object, object);
-      continue;
-    }
-    call->request.name.clear();
-    call->request.body = std::move(object);
-    do_create(*core, call);
+    make_where_missing(*core, *kind, std::move(object));
   }
   core->store->flush_now();
   core->access->load();

@@ -127,6 +127,24 @@ TEST(ApiAdmission, A_new_cluster_has_what_every_cluster_has) {
   EXPECT_EQ((*service)["spec"]["clusterIP"].as_string(), "10.96.0.1");
 }
 
+TEST(ApiAdmission, What_every_cluster_has_comes_back_when_it_is_deleted) {
+  TestApi api;
+  const auto before = api.get("services", "default", "kubernetes");
+  ASSERT_TRUE(api.remove("services", "default", "kubernetes"));
+  const auto after = api.get("services", "default", "kubernetes");
+  ASSERT_TRUE(after);
+  EXPECT_EQ((*after)["spec"]["clusterIP"].as_string(), "10.96.0.1");
+  EXPECT_NE((*after)["metadata"]["uid"], (*before)["metadata"]["uid"]);
+
+  ASSERT_TRUE(api.remove("namespaces", "", "kube-node-lease"));
+  Value ending = *api.get("namespaces", "", "kube-node-lease");
+  ending.ref("spec").set("finalizers", Value::array({}));
+  ASSERT_TRUE(api.update("namespaces", ending, "finalize"));
+  const auto anew = api.get("namespaces", "", "kube-node-lease");
+  ASSERT_TRUE(anew);
+  EXPECT_NE((*anew)["metadata"]["uid"], ending["metadata"]["uid"]);
+}
+
 TEST(ApiAdmission, Services_get_an_address_of_their_own) {
   TestApi api;
   const auto service = [](std::string_view name, std::string_view more) {
