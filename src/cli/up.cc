@@ -18,6 +18,7 @@
 #include "scheduler/scheduler.h"
 #include "sim/fleet.h"
 #include "sim/kubelet.h"
+#include "sim/provisioner.h"
 
 namespace tessera::cli {
 namespace {
@@ -142,12 +143,16 @@ class Stack {
     kubelets_ =
         std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_, clock_,
                                         random_.fork(), std::move(fleet), sim::Kubelets::Options{});
+    provisioner_ = std::make_unique<sim::Provisioner>(
+        *client(kubelet_loop_, "provisioner"), kubelet_loop_, clock_, random_.fork(),
+        sim::Provisioner::Options{.default_class = true});
   }
 
   void start_components() {
     controllers_->start();
     if (scheduler_) scheduler_->start();
     if (kubelets_) kubelets_->start();
+    if (provisioner_) provisioner_->start();
   }
 
   // Certificates that end within a month are made anew, however long the process runs.
@@ -192,6 +197,7 @@ class Stack {
   std::unique_ptr<apiserver::Controllers> controllers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<sim::Kubelets> kubelets_;
+  std::unique_ptr<sim::Provisioner> provisioner_;
 };
 
 int up(const UpOptions& options) {

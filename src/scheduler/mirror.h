@@ -23,6 +23,7 @@ struct Tracked {
   std::string uid;
   std::shared_ptr<const core::PodRequest> request;  // null: could not be translated, see `problem`
   std::string problem;
+  std::string waits_for;  // what has to happen to its claims before any node will do
   std::optional<core::PodId> placed;
   core::NodeId node;
   std::string node_name;  // of a pod seen bound

@@ -37,4 +37,11 @@ bool WaitingQueue::wake() {
   return true;
 }
 
+bool WaitingQueue::wake(const std::string& key) {
+  const auto it = where_.find(key);
+  if (it == where_.end() || !parked_.contains(it->second)) return false;
+  active_.insert(parked_.extract(it->second));
+  return true;
+}
+
 }  // namespace tessera::scheduler

@@ -24,6 +24,8 @@ class WaitingQueue {
   void park(const std::string& key, int32_t priority, uint64_t arrival);
   // All parked pods are tried again; false where none was parked.
   bool wake();
+  // This one is, if it is parked.
+  bool wake(const std::string& key);
   size_t active() const { return active_.size(); }
   size_t parked() const { return parked_.size(); }
 

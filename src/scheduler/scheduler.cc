@@ -7,9 +7,11 @@
 #include "base/log.h"
 #include "kube/events.h"
 #include "kube/informer.h"
+#include "kube/volumes.h"
 #include "scheduler/core/scheduler.h"
 #include "scheduler/mirror.h"
 #include "scheduler/queue.h"
+#include "scheduler/volume_binder.h"
 
 namespace tessera::scheduler {
 namespace {
@@ -65,7 +67,12 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   void explain_some();
   void tell(Tracked& pod, const std::string& why);
   Value unschedulable(const Tracked& pod, const std::string& why) const;
-  void bind(const std::string& key, Tracked& pod, const core::Placement& placement);
+  bool consider_volumes(Tracked& pod);
+  void forget_volumes(const std::string& key, const Object& pod);
+  void volumes_done(const std::string& key, const std::string& uid, kube::Request binding,
+                    const base::Status& status);
+  kube::Request binding_of(const Tracked& pod, const core::Placement& placement) const;
+  void bind(const std::string& key, kube::Request binding);
   void bind_done(const std::string& key, const std::string& uid, const std::string& node,
                  const kube::Reply& reply);
   void settle(const std::string& key, const std::string& uid, Duration wait);
@@ -91,6 +98,7 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   WaitingQueue queue;
   std::unique_ptr<kube::Informer> nodes;
   std::unique_ptr<kube::Informer> pods;
+  std::unique_ptr<VolumeBinder> volumes;
   std::deque<std::string> to_explain;  // pods with explain_due, oldest first
   bool cycle_posted = false;
   bool explain_posted = false;
@@ -113,11 +121,24 @@ void Scheduler::State::start() {
   };
   nodes = informer("nodes", [weak = weak_from_this()](const Object& before, const Object& after) {
     auto self = weak.lock();
-    if (self && self->mirror.on_node(before, after)) self->wake();
+    if (!self) return;
+    if (self->mirror.on_node(before, after)) self->wake();
+    if (!after && self->volumes) self->volumes->node_gone(before.name());
   });
   pods = informer("pods", [weak = weak_from_this()](const Object& before, const Object& after) {
     if (auto self = weak.lock()) self->on_pod(before, after);
   });
+  VolumeBinder::Hooks hooks;
+  hooks.synced = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->request_cycle();
+  };
+  hooks.wake = [weak = weak_from_this()](const std::string& key) {
+    auto self = weak.lock();
+    if (self && self->queue.wake(key)) self->request_cycle();
+  };
+  volumes = std::make_unique<VolumeBinder>(
+      client, executor, VolumeBinder::Options{.timeout = options.volume_timeout}, std::move(hooks));
+  volumes->start(random.fork());
 }
 
 bool Scheduler::State::ours(const Object& pod) const {
@@ -131,6 +152,7 @@ void Scheduler::State::on_pod(const Object& before, const Object& after) {
   const bool replaced = known != nullptr && after && known->uid != after.uid();
   if (!after || finished(after) || replaced) {
     queue.remove(key);
+    forget_volumes(key, before ? before : after);
     if (mirror.forget(key)) wake();
     if (!after || finished(after)) return;
   }
@@ -139,6 +161,7 @@ void Scheduler::State::on_pod(const Object& before, const Object& after) {
   Tracked& pod = mirror.track(after);
   if (!node.empty()) {
     queue.remove(key);
+    forget_volumes(key, after);
     // Only the first sight of a binding, and changed annotations, change what is charged.
     const bool news =
         pod.node_name != node || !pod.placed ||
@@ -146,7 +169,10 @@ void Scheduler::State::on_pod(const Object& before, const Object& after) {
     if (news) mirror.confirm(pod, node);
     return;
   }
-  if (pod.placed) return;  // assumed: its bind is on the way
+  if (pod.placed) {  // assumed: its bind is on the way, or its claims are being bound
+    if (after.deleting() && volumes && volumes->forget(key) && mirror.release(pod)) wake();
+    return;
+  }
   if (after.deleting() || !after.get("spec", "schedulingGates").empty()) {
     queue.remove(key);
     return;
@@ -169,7 +195,8 @@ void Scheduler::State::wake() {
 }
 
 void Scheduler::State::request_cycle() {
-  const bool ready = nodes && pods && nodes->synced() && pods->synced();
+  const bool ready =
+      nodes && pods && nodes->synced() && pods->synced() && volumes && volumes->synced();
   if (cycle_posted || !ready || queue.active() == 0) return;
   cycle_posted = true;
   after(Duration{}, [](State& s) { s.cycle(); });
@@ -189,27 +216,66 @@ void Scheduler::State::cycle() {
 void Scheduler::State::attempt(const std::string& key) {
   Tracked* pod = mirror.find(key);
   if (pod == nullptr || pod->placed || !pod->node_name.empty()) return;
-  if (!pod->request) return no_place(key, *pod);
+  if (!pod->request || !consider_volumes(*pod)) return no_place(key, *pod);
   const auto placement = decider.place(mirror.cluster(), *pod->request);
   if (placement) return place(key, *pod, *placement);
   no_place(key, *pod);
 }
 
+// What the pod's claims ask of the node becomes part of its request; false where no node would do.
+bool Scheduler::State::consider_volumes(Tracked& pod) {
+  pod.waits_for.clear();
+  if (kube::claims_of(pod.object).empty()) return true;
+  VolumeNeeds needs = volumes->needs(pod.object, nodes->objects(), mirror.cluster().names());
+  pod.waits_for = std::move(needs.problem);
+  if (!pod.waits_for.empty()) return false;
+  if (pod.request->shape.volumes == needs.rules) return true;
+  core::PodRequest request = *pod.request;
+  request.shape.volumes = std::move(needs.rules);
+  pod.request = std::make_shared<const core::PodRequest>(std::move(request));
+  return true;
+}
+
+void Scheduler::State::forget_volumes(const std::string& key, const Object& pod) {
+  if (!volumes) return;
+  volumes->forget(key);
+  volumes->unpark(pod);
+}
+
 void Scheduler::State::place(const std::string& key, Tracked& pod,
                              const core::Placement& placement) {
+  kube::Request binding = binding_of(pod, placement);
+  const Object node = nodes->find(mirror.node_name(placement.node));
   mirror.assume(pod, placement);
-  bind(key, pod, placement);
+  if (volumes->all_bound(pod.object, node)) return bind(key, std::move(binding));
+  volumes->bind(pod.object, node,
+                [weak = weak_from_this(), key, uid = pod.uid, binding](const base::Status& status) {
+                  if (auto self = weak.lock()) self->volumes_done(key, uid, binding, status);
+                });
+}
+
+void Scheduler::State::volumes_done(const std::string& key, const std::string& uid,
+                                    kube::Request binding, const base::Status& status) {
+  Tracked* pod = mirror.find(key);
+  if (pod == nullptr || pod->uid != uid || !pod->assumed) return;
+  if (status) return bind(key, std::move(binding));
+  tell(*pod, "binding volumes: " + status.error().message);
+  give_up(key, *pod);
 }
 
 // The reason is worked out and written only now and then: with thousands waiting it costs more than the decision.
 void Scheduler::State::no_place(const std::string& key, Tracked& pod) {
   queue.park(key, pod.request ? pod.request->priority : 0, pod.arrival);
+  volumes->park(pod.object);
   if (clock.now() - pod.told_at < options.explain_period) return explain_later(key, pod);
   explain(pod);
 }
 
 void Scheduler::State::explain(Tracked& pod) {
   if (!pod.request) return tell(pod, pod.problem);
+  if (!pod.waits_for.empty() && mirror.nodes() > 0) {
+    return tell(pod, fmt::format("0/{} nodes are available: {}.", mirror.nodes(), pod.waits_for));
+  }
   const core::Verdict verdict = core::explain(mirror.cluster(), *pod.request);
   std::string why = verdict.message(mirror.cluster().names());
   const std::string nearest = verdict.nearest_text(mirror.cluster());
@@ -284,8 +350,8 @@ void Scheduler::State::tell(Tracked& pod, const std::string& why) {
   if (options.events) recorder.warning(pod.object, "FailedScheduling", why);
 }
 
-void Scheduler::State::bind(const std::string& key, Tracked& pod,
-                            const core::Placement& placement) {
+kube::Request Scheduler::State::binding_of(const Tracked& pod,
+                                           const core::Placement& placement) const {
   const std::string node(mirror.node_name(placement.node));
   Value annotations = Value::object();
   for (const auto& [name, value] :
@@ -306,9 +372,15 @@ void Scheduler::State::bind(const std::string& key, Tracked& pod,
                                    {"uid", pod.uid},
                                    {"annotations", std::move(annotations)}})},
        {"target", Value::object({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}})}});
+  return request;
+}
+
+void Scheduler::State::bind(const std::string& key, kube::Request binding) {
+  const std::string uid = binding.body["metadata"]["uid"].str();
+  const std::string node = binding.body["target"]["name"].str();
   ++binds_in_flight;
-  client.call(std::move(request),
-              [weak = weak_from_this(), key, uid = pod.uid, node](const kube::Reply& reply) {
+  client.call(std::move(binding),
+              [weak = weak_from_this(), key, uid, node](const kube::Reply& reply) {
                 if (auto self = weak.lock()) self->bind_done(key, uid, node, reply);
               });
 }

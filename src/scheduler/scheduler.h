@@ -1,8 +1,9 @@
 // The scheduler as a Kubernetes component: mirrors nodes and pods into the core, decides, binds, and says why a pod waits.
 //
-// Shape:   two informers feed a core::Cluster by the piece. A cycle takes waiting pods by priority and arrival, asks the
+// Shape:   informers of nodes and pods feed a core::Cluster by the piece. A cycle takes waiting pods by priority and arrival, asks the
 //          core, assumes the placement at once and binds it; a bind that fails or is in doubt is settled by reading the
-//          pod before anything is given away again. Serves pods whose schedulerName is listed in Options.
+//          pod before anything is given away again. A pod whose claims wait for it keeps its place until they are bound
+//          (volume_binder.h). Serves pods whose schedulerName is listed in Options.
 // Errors:  API errors are retried with back-off and never end it.
 // Threads: everything on the executor given, which must be the client's.
 // Source:  kube-scheduler (conditions, events and their wording).
@@ -31,6 +32,8 @@ class Scheduler {
     size_t binds_in_flight_max = 512;
     base::Duration explain_period =
         base::seconds(10);  // how often one pod's reason is written anew
+    // How long a pod's place is kept for its claims to be bound.
+    base::Duration volume_timeout = base::seconds(600);
     bool events = true;
     // The mix that FGD measures against, made with the core's own interner; empty: learned from arrivals.
     std::function<core::TypicalMix(core::Interner&)> mix;

@@ -163,6 +163,14 @@ core::Labels translate_labels(const kube::StringMap& labels, core::Interner& nam
   return out;
 }
 
+std::vector<core::NodeTerm> translate_node_terms(const std::vector<kube::NodeSelectorTerm>& terms,
+                                                 core::Interner& names) {
+  std::vector<core::NodeTerm> out;
+  out.reserve(terms.size());
+  for (const auto& term : terms) out.push_back(node_term(term, names));
+  return out;
+}
+
 core::Taint translate_taint(const kube::Taint& taint, core::Interner& names) {
   return {names.string(taint.key), names.string(taint.value), effect_of(taint.effect)};
 }

@@ -8,6 +8,8 @@
 namespace tessera::scheduler {
 
 core::Labels translate_labels(const kube::StringMap& labels, core::Interner& names);
+std::vector<core::NodeTerm> translate_node_terms(const std::vector<kube::NodeSelectorTerm>& terms,
+                                                 core::Interner& names);
 core::Taint translate_taint(const kube::Taint& taint, core::Interner& names);
 // Node selector, affinity, tolerations, affinity between pods, topology spread.
 base::Status translate_rules(const kube::Pod& pod, core::PodRequest& request,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "apiserver/api_errors.h"
@@ -11,6 +13,7 @@
 #include "kube/informer.h"
 #include "kube/pod.h"
 #include "kube/pod_resources.h"
+#include "kube/volumes.h"
 #include "sim/kubelet_logs.h"
 #include "sim/kubelet_node.h"
 
@@ -68,6 +71,8 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
   void accept(PodEntry& entry, Time now);
   tl::expected<PodDevices, KubeletNode::Refusal> admit(const PodEntry& entry,
                                                        const kube::ResourceList& requests);
+  void hold_for_claims(const std::string& key, PodEntry& entry, Time now);
+  void on_claim(const Object& claim);
   void stop_if_deleted(PodEntry& entry, Time now);
   void schedule(const std::string& key, PodEntry& entry, std::optional<Time> due);
   void report(const std::string& key);
@@ -94,6 +99,8 @@ struct Kubelets::State : std::enable_shared_from_this<Kubelets::State> {
   std::vector<KubeletNode> nodes;
   std::map<std::string, size_t, std::less<>> by_name;
   std::unique_ptr<kube::Informer> informer;
+  std::unique_ptr<kube::Informer> claims;
+  std::map<std::string, std::set<std::string>> held;  // pods by the claim that they wait for
   std::unordered_map<std::string, PodEntry> pods;
   std::shared_ptr<LogReadings> logs;
   size_t registered = 0;
@@ -313,6 +320,28 @@ tl::expected<PodDevices, KubeletNode::Refusal> Kubelets::State::admit(
   return freed ? node.admit(entry.uid, requests, entry.run->ask()) : std::move(devices);
 }
 
+// Containers start once every claim that the pod names is bound.
+void Kubelets::State::hold_for_claims(const std::string& key, PodEntry& entry, Time now) {
+  const auto uses = kube::claims_of(entry.object);
+  if (uses.empty() || entry.run->over()) return;
+  bool missing = false;
+  for (const kube::ClaimUse& use : uses) {
+    const std::string name = fmt::format("{}/{}", entry.object.ns(), use.name);
+    if (claims->find(name).get("status", "phase").as_string() == "Bound") continue;
+    missing = true;
+    held[name].insert(key);
+  }
+  entry.run->hold(missing, now);
+}
+
+void Kubelets::State::on_claim(const Object& claim) {
+  const auto it = held.find(claim.key());
+  if (it == held.end()) return;
+  const std::set<std::string> keys = std::exchange(it->second, {});
+  held.erase(it);
+  for (const std::string& key : keys) sync(key);
+}
+
 void Kubelets::State::stop_if_deleted(PodEntry& entry, Time now) {
   if (!entry.object.deleting() || entry.run->over()) return;
   const int64_t grace = std::clamp<int64_t>(
@@ -328,6 +357,7 @@ void Kubelets::State::sync(const std::string& key) {
   PodEntry& entry = it->second;
   const Time now = clock.now();
   if (!entry.run) accept(entry, now);
+  hold_for_claims(key, entry, now);
   stop_if_deleted(entry, now);
   const std::optional<Time> next = entry.run->step(now);
   const std::string_view phase = entry.object.get("status", "phase").as_string();
@@ -461,6 +491,15 @@ void Kubelets::start() {
     };
     state->informer = std::make_unique<kube::Informer>(state->client, state->executor,
                                                        state->random.fork(), options, handlers);
+    kube::Informer::Options of_claims;
+    of_claims.gvr = kube::core_v1("persistentvolumeclaims");
+    kube::Informer::Handlers on_claims;
+    on_claims.on_change = [weak = std::weak_ptr(state)](const Object& before, const Object& after) {
+      if (auto self = weak.lock()) self->on_claim(after ? after : before);
+    };
+    state->claims = std::make_unique<kube::Informer>(state->client, state->executor,
+                                                     state->random.fork(), of_claims, on_claims);
+    state->claims->start();
     state->informer->start();
   });
 }

@@ -7,7 +7,7 @@
 // Errors:  API errors are retried with back-off; a pod that is gone is dropped.
 // Threads: everything on the executor given, which must be the client's.
 // Source:  Kubernetes node and pod lifecycle; device manager (devices.h).
-// Does not model: images, volumes, networks, probes, eviction by pressure. Logs are made up: container_log.h.
+// Does not model: images, what is in volumes (only that claims are bound), networks, probes, eviction by pressure. Logs are made up: container_log.h.
 #pragma once
 
 #include <memory>

@@ -14,6 +14,7 @@
 #include "scheduler/scheduler.h"
 #include "sim/kubelet.h"
 #include "sim/loop_clock.h"
+#include "sim/provisioner.h"
 
 namespace tessera::sim {
 
@@ -40,9 +41,12 @@ class Lab {
                                                         scheduling);
     kubelets_ = std::make_unique<Kubelets>(*client_, loop_, clock_, base::Random(3),
                                            std::move(fleet), Kubelets::Options{});
+    provisioner_ = std::make_unique<Provisioner>(*client_, loop_, clock_, base::Random(4),
+                                                 Provisioner::Options{});
     controllers_->start();
     scheduler_->start();
     kubelets_->start();
+    provisioner_->start();
     advance(base::seconds(1));
   }
 
@@ -137,13 +141,16 @@ class Lab {
   static kube::Gvr gvr_of(std::string_view kind) {
     if (kind == "Job") return {"batch", "v1", "jobs"};
     if (kind == "Deployment") return {"apps", "v1", "deployments"};
+    if (kind == "StatefulSet") return {"apps", "v1", "statefulsets"};
+    if (kind == "StorageClass") return {"storage.k8s.io", "v1", "storageclasses"};
     if (kind == "PriorityClass") return {"scheduling.k8s.io", "v1", "priorityclasses"};
     std::string plural(kind);
     for (char& c : plural) c = static_cast<char>(c | 0x20);
     return kube::core_v1(plural + "s");
   }
   static bool namespaced(std::string_view kind) {
-    return kind != "Node" && kind != "Namespace" && kind != "PriorityClass";
+    return kind != "Node" && kind != "Namespace" && kind != "PriorityClass" &&
+           kind != "StorageClass" && kind != "PersistentVolume";
   }
 
   base::ManualLoop loop_;
@@ -153,6 +160,7 @@ class Lab {
   std::unique_ptr<apiserver::Controllers> controllers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<Kubelets> kubelets_;
+  std::unique_ptr<Provisioner> provisioner_;
 };
 
 }  // namespace tessera::sim

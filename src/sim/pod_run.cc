@@ -139,6 +139,12 @@ void PodRun::admit(PodDevices devices, std::string pod_ip, std::string host_ip, 
   ++revision_;
 }
 
+void PodRun::hold(bool missing, Time now) {
+  if (!admitted_ || over_ || held_ == missing || (missing && sandboxed())) return;
+  held_ = missing;
+  if (!missing) begin_ = std::max(*begin_, now + times_.start);
+}
+
 void PodRun::reject(std::string reason, std::string message, Time now) {
   reason_ = std::move(reason);
   message_ = std::move(message);
@@ -278,7 +284,7 @@ bool PodRun::advance(Time now) {
     return true;
   }
   if (stopping_) return advance_stop(now);
-  if (*begin_ > now) return false;
+  if (held_ || *begin_ > now) return false;
   if (!initialized()) return advance_init(now);
   if (!initialized_at_) initialized_at_ = now;
   return advance_init(now) || advance_apps(now) || finish_if_done(now);
@@ -299,7 +305,7 @@ std::optional<Time> PodRun::step(Time now) {
   auto consider = [&](Time t) {
     if (!next || t < *next) next = t;
   };
-  if (*begin_ > now) consider(*begin_);
+  if (!held_ && *begin_ > now) consider(*begin_);
   if (deadline_ && !stopping_) consider(accepted_ + *deadline_);
   for (const Run& run : runs_) {
     if (run.until && *run.until > now) consider(*run.until);

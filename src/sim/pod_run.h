@@ -9,7 +9,7 @@
 // Threads: one owner.
 // Source:  Kubernetes pod lifecycle (phases, restart policy, back-off 10 s doubling to 5 min, reset after 10 min);
 //          KEP-753 (sidecars).
-// Does not model: probes, images, volumes, logs; a container that runs is ready.
+// Does not model: probes, images, what is in volumes, logs; a container that runs is ready.
 #pragma once
 
 #include <memory>
@@ -47,6 +47,8 @@ class PodRun {
   void reject(std::string reason, std::string message, base::Time now);
   // Takes up what the API says of a pod that ran here before this kubelet started: the machine was away, as in crash().
   void recover(const kube::Object& pod, base::Time now);
+  // Its volumes are not there (yet): no container starts until they are.
+  void hold(bool missing, base::Time now);
   // SIGTERM to all, SIGKILL after `grace`. A second call can only make it sooner.
   void stop(base::Duration grace, base::Time now);
   // The node lost power and is back: every process is gone.
@@ -116,6 +118,7 @@ class PodRun {
   bool admitted_ = false;
   bool stopping_ = false;
   bool over_ = false;
+  bool held_ = false;
   bool killed_ =
       false;  // refused, past its deadline, or stopped before all its containers had started
   std::string reason_;

@@ -44,6 +44,12 @@ std::string words(const ReasonCount& count, const Interner& names) {
                          names.text(count.taint.value));
     case Reason::kNodeAffinity:
       return "node(s) didn't match Pod's node affinity/selector";
+    case Reason::kVolumeReach:
+      return "node(s) didn't match PersistentVolume's node affinity";
+    case Reason::kVolumeBind:
+      return "node(s) didn't find available persistent volumes to bind";
+    case Reason::kVolumeMissing:
+      return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
     case Reason::kGpuModel:
       return "node(s) didn't have an allowed GPU model";
     case Reason::kTooManyPods:

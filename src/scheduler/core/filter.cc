@@ -21,6 +21,25 @@ bool selector_matches(const Cluster& cluster, const NodeSpec& spec, const Shape&
   });
 }
 
+// The first volume that the node cannot have; its reason.
+Reason volume_trouble(const Cluster& cluster, const NodeSpec& spec, const Shape& shape) {
+  for (const VolumeRule& rule : shape.volumes) {
+    const bool holds = std::any_of(rule.terms.begin(), rule.terms.end(), [&](const NodeTerm& term) {
+      return matches(term, spec.labels, spec.name, cluster.names());
+    });
+    if (holds) continue;
+    switch (rule.why) {
+      case VolumeRule::Why::kReach:
+        return Reason::kVolumeReach;
+      case VolumeRule::Why::kBind:
+        return Reason::kVolumeBind;
+      case VolumeRule::Why::kMissing:
+        return Reason::kVolumeMissing;
+    }
+  }
+  return Reason::kNone;
+}
+
 const Taint* untolerated(const NodeSpec& spec, const Shape& shape) {
   for (const Taint& taint : spec.taints) {
     if (taint.effect == Effect::kPreferNoSchedule) continue;
@@ -77,6 +96,9 @@ Finding check_rules(const Cluster& cluster, NodeId node, const Shape& shape) {
     finding.taint = *taint;
   } else if (!selector_matches(cluster, spec, shape)) {
     finding.reason = Reason::kNodeAffinity;
+  } else if (const Reason trouble = volume_trouble(cluster, spec, shape);
+             trouble != Reason::kNone) {
+    finding.reason = trouble;
   } else if (!shape.models.empty() &&
              !std::binary_search(shape.models.begin(), shape.models.end(), spec.model)) {
     finding.reason = Reason::kGpuModel;

@@ -1,6 +1,6 @@
 // Whether one node can hold one pod, and if not, why: in Kubernetes' order and words.
 //
-// Shape:   rules (cordon, taints, selector and affinity, GPU model) depend on the node's
+// Shape:   rules (cordon, taints, selector and affinity, volumes, GPU model) depend on the node's
 //          declaration and are answered by check_rules; amounts by fits (yes or no, fast) and
 //          shortages (all that is short, for explanations). Rules between pods are in pod_rules.h.
 // Source:  kube-scheduler 1.36: plugin order and failure messages.
@@ -19,6 +19,9 @@ enum class Reason : uint8_t {
   kUnschedulable,
   kTaint,
   kNodeAffinity,
+  kVolumeReach,
+  kVolumeBind,
+  kVolumeMissing,
   kGpuModel,
   kTooManyPods,
   kInsufficientCpu,

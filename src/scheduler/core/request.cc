@@ -28,6 +28,10 @@ uint64_t hash_of(const Shape& shape) {
         h, static_cast<uint64_t>(label.key.value) << 32 | static_cast<uint32_t>(label.value.value));
   }
   for (const NodeTerm& term : shape.required) h = hash_of(term, h);
+  for (const VolumeRule& rule : shape.volumes) {
+    h = mix(h, static_cast<uint64_t>(rule.why));
+    for (const NodeTerm& term : rule.terms) h = hash_of(term, h);
+  }
   for (const PreferredTerm& p : shape.preferred) {
     h = hash_of(p.term, mix(h, static_cast<uint64_t>(p.weight)));
   }

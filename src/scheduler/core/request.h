@@ -38,6 +38,18 @@ struct GpuAsk {
   bool operator==(const GpuAsk&) const = default;
 };
 
+// What a volume asks of the node: one of `terms` must hold; none listed: no node will do.
+struct VolumeRule {
+  enum class Why : uint8_t {
+    kReach,    // the volume is there and bound
+    kBind,     // one is to be found or made
+    kMissing,  // the claim is bound to one that is gone
+  };
+  Why why = Why::kReach;
+  std::vector<NodeTerm> terms;
+  bool operator==(const VolumeRule&) const = default;
+};
+
 struct Shape {
   int64_t cpu_milli = 0;
   int64_t memory_bytes = 0;
@@ -47,13 +59,14 @@ struct Shape {
   std::vector<ModelId> models;           // sorted, repeats allowed; empty: any GPU model
   std::vector<Label> node_selector;      // sorted by key
   std::vector<NodeTerm> required;        // OR; empty: no rule
+  std::vector<VolumeRule> volumes;       // AND
   std::vector<PreferredTerm> preferred;
   std::vector<Toleration> tolerations;
   bool tolerates_cordon = false;  // the pod may go where others may not, as daemons do
 
   // True where labels, taints and models of a node can only matter by its taints.
   bool has_node_rules() const {
-    return !models.empty() || !node_selector.empty() || !required.empty();
+    return !models.empty() || !node_selector.empty() || !required.empty() || !volumes.empty();
   }
   bool operator==(const Shape&) const = default;
 };
