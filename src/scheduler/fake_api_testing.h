@@ -1,4 +1,4 @@
-// A Kubernetes API in 100 lines for the scheduler's tests: nodes, pods, bindings and pod status, with faults by hand.
+// A Kubernetes API in 100 lines for the scheduler's tests: nodes, pods, volumes, bindings and pod status, with faults by hand.
 #pragma once
 
 #include <functional>
@@ -41,6 +41,9 @@ class FakeApi : public kube::Client {
     const kube::Object last = all.at(key);
     all.erase(key);
     tell(resource, kube::WatchEvent::Type::kDeleted, last);
+  }
+  kube::Object object(const std::string& resource, const std::string& key) {
+    return objects_[resource][key];
   }
   kube::Object pod(const std::string& name) { return objects_["pods"]["default/" + name]; }
   std::string node_of(const std::string& name) { return pod(name).get("spec", "nodeName").str(); }
@@ -105,10 +108,12 @@ class FakeApi : public kube::Client {
       out.ref("metadata", "resourceVersion") = std::to_string(version_);
       return out;
     }
-    const auto it = objects_[resource].find(request.ns + "/" + request.name);
+    const auto it = objects_[resource].find(request.ns.empty() ? request.name
+                                                               : request.ns + "/" + request.name);
     if (it == objects_[resource].end())
       return base::error(base::Code::kNotFound, "no {}", request.name);
     if (request.verb == kube::Verb::kGet) return it->second.json();
+    if (request.verb == kube::Verb::kUpdate) return update(request, it->second);
     return request.subresource == "binding" ? bind(request, it->second)
                                             : patch(request, it->second);
   }
@@ -127,6 +132,15 @@ class FakeApi : public kube::Client {
     root.ref("spec", "nodeName") = node;
     put("pods", kube::Object(root));
     return yaml("{kind: Status, apiVersion: v1, status: Success}");
+  }
+
+  kube::Reply update(const kube::Request& request, const kube::Object& before) {
+    if (kube::Object(request.body).resource_version() != before.resource_version()) {
+      return base::error(base::Code::kConflict, "{} has changed", request.name);
+    }
+    const std::string key = before.key();
+    put(request.gvr.resource, kube::Object(request.body));
+    return objects_[request.gvr.resource][key].json();
   }
 
   kube::Reply patch(const kube::Request& request, const kube::Object& pod) {
