@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 constexpr const char* kFleet = R"(
 racks:
   - name: r1
-    nodes: [{name: n, count: 3, cpu: 8, memory: 32Gi}]
+    nodes: [{name: node, count: 3, cpu: 8, memory: 32Gi}]
 )";
 
 std::string storage_class(const std::string& name, const std::string& more) {
@@ -132,7 +132,7 @@ TEST_F(ProvisionerTest, What_it_cannot_make_it_says) {
   lab.apply(storage_class("b", "parameters: {local: 'true'}"));
   lab.apply(storage_class("c", "volumeBindingMode: Immediate"));
   lab.apply(claim("a", "a") + "---\n" + claim("b", "b") + "---\n" +
-            claim("c", "c", ", selector: {matchLabels: {x: y}}"));
+            claim("c", "c", ", selector: {matchLabels: {x: z1}}"));
   lab.advance(base::seconds(5));
   EXPECT_THAT(events("a"), HasSubstr("parameter \"speed\" is not known"));
   EXPECT_THAT(events("b"), HasSubstr("needs volumeBindingMode WaitForFirstConsumer"));
@@ -184,7 +184,7 @@ spec:
 
 // Whoever names the node without the scheduler leaves the waiting to the kubelet.
 TEST_F(ProvisionerTest, Containers_start_once_the_claims_are_bound) {
-  lab.apply(pod("p", "c", ", nodeName: n-0"));
+  lab.apply(pod("p", "c", ", nodeName: node-0"));
   lab.advance(base::seconds(10));
   EXPECT_EQ(lab.phase("p"), "Pending");
   const Object waits = lab.pod("p");
@@ -195,7 +195,7 @@ TEST_F(ProvisionerTest, Containers_start_once_the_claims_are_bound) {
   lab.apply(claim("c", "now"));
   lab.advance(base::seconds(3));
   EXPECT_EQ(lab.phase("p"), "Running");
-  lab.apply(pod("q", "none", ", nodeName: n-0"));
+  lab.apply(pod("q", "none", ", nodeName: node-0"));
   lab.advance(base::seconds(2));
   ASSERT_TRUE(lab.remove("Pod", "q"));
   lab.advance(base::seconds(5));
