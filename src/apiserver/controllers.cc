@@ -4,6 +4,7 @@
 #include "apiserver/controller_daemon_set.h"
 #include "apiserver/controller_deployment.h"
 #include "apiserver/controller_endpoints.h"
+#include "apiserver/controller_ephemeral.h"
 #include "apiserver/controller_garbage.h"
 #include "apiserver/controller_job.h"
 #include "apiserver/controller_namespace.h"
@@ -40,6 +41,7 @@ struct Controllers::State {
         quotas(*cluster, *options.kinds),
         budgets(*cluster),
         volumes(*cluster),
+        ephemeral(*cluster),
         endpoints(*cluster) {}
 
   // Everything is listed.
@@ -56,6 +58,7 @@ struct Controllers::State {
     quotas.start();
     budgets.start();
     volumes.start();
+    ephemeral.start();
     endpoints.start();
   }
 
@@ -75,6 +78,7 @@ struct Controllers::State {
   QuotaController quotas;
   BudgetController budgets;
   VolumeController volumes;
+  EphemeralController ephemeral;
   EndpointsController endpoints;
 };
 

@@ -182,6 +182,43 @@ spec:
   EXPECT_EQ(lab.list("PersistentVolume").size(), 2U);
 }
 
+TEST_F(ProvisionerTest, An_ephemeral_volume_lives_with_its_pod) {
+  lab.apply(storage_class("late", "volumeBindingMode: WaitForFirstConsumer"));
+  lab.apply(R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: c, image: x}]
+  volumes:
+    - name: tmp
+      ephemeral:
+        volumeClaimTemplate:
+          metadata: {labels: {of: p}}
+          spec: {storageClassName: late, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+)");
+  lab.advance(base::seconds(10));
+  EXPECT_EQ(lab.phase("p"), "Running") << lab.why("p");
+  EXPECT_EQ(phase("p-tmp"), "Bound");
+  EXPECT_EQ(lab.get("PersistentVolumeClaim", "p-tmp").metadata()["labels"]["of"].as_string(), "p");
+  ASSERT_TRUE(lab.remove("Pod", "p"));
+  lab.advance(base::seconds(30));
+  EXPECT_FALSE(lab.get("PersistentVolumeClaim", "p-tmp"));
+  EXPECT_TRUE(lab.list("PersistentVolume").empty());
+}
+
+TEST_F(ProvisionerTest, A_claim_of_someone_else_is_no_ephemeral_volume) {
+  lab.apply(claim("p-tmp", "none"));
+  lab.apply(
+      "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, spec: {containers: "
+      "[{name: c, image: x}], volumes: [{name: tmp, ephemeral: {volumeClaimTemplate: {spec: "
+      "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]}}");
+  lab.advance(base::seconds(10));
+  EXPECT_THAT(lab.why("p"), HasSubstr("PVC default/p-tmp was not created for pod default/p"));
+  EXPECT_THAT(events("p"), HasSubstr("FailedBinding: ephemeral volume tmp: PVC default/p-tmp"));
+}
+
 // Whoever names the node without the scheduler leaves the waiting to the kubelet.
 TEST_F(ProvisionerTest, Containers_start_once_the_claims_are_bound) {
   lab.apply(pod("p", "c", ", nodeName: node-0"));
