@@ -142,3 +142,20 @@ volume=$(k get pvc data-db-1 -o jsonpath='{.spec.volumeName}')
 works 'a pod of it goes' 'deleted' k delete pod db-1
 works 'and comes back' '' k rollout status statefulset/db --timeout=60s
 gives 'with the same volume' "$volume" k get pvc data-db-1 -o jsonpath='{.spec.volumeName}'
+
+# --- a volume that lives with its pod
+make 'pod with an ephemeral volume' <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: brief}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: example.com/x:1, volumeMounts: [{name: tmp, mountPath: /tmp}]}]
+  volumes:
+    - name: tmp
+      ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}
+Y
+running brief
+bound brief-tmp
+works 'it goes' 'deleted' k delete pod brief
+lacks 'with its claim' error k wait --for=delete pvc/brief-tmp --timeout=60s
