@@ -4,6 +4,11 @@
 // Shape:   read_group() looks at one pod and asks GroupSources for the objects it names. Where two dialects name a gang the
 //          order of Dialect decides, and the other is a note. Every member of a gang reads the same spec from the objects
 //          around it, but for what only the pods say (priority, labels of a queue): the bridge keeps the first reading.
+//          An owner's pods are a gang only where a minimum is asked for: annotation tessera.dev/min-members (a number, "all",
+//          or "master=1,worker=4" by role), kai.scheduler/batch-min-member, scheduling.volcano.sh/group-min-member, or
+//          runPolicy.schedulingPolicy.minAvailable. The queue is the group's or the owner's own field, then tessera.dev/queue,
+//          kai.scheduler/queue, scheduling.volcano.sh/queue-name, volcano.sh/queue-name, kueue.x-k8s.io/queue-name, YuniKorn's,
+//          tessera.dev/queue of the namespace, "default"; a key is looked for on the pod, its group and its owners.
 // Units:   as in queueing/gang.h.
 // Errors:  never fails. `waits` says why the gang must not start before something is mended; `notes` are for an event.
 // Threads: plain functions.
