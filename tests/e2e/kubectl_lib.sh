@@ -74,6 +74,7 @@ run_to_file() {
   local wanted=$1 rc=0
   shift
   "$@" >"$scratch/got" 2>&1 </dev/null || rc=1
+  [ -s "$scratch/got" ] || printf '\n' >"$scratch/got" # nothing at all is an empty line to the patterns
   [ "$rc" -eq "$wanted" ]
 }
 
