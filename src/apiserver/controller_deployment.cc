@@ -135,7 +135,7 @@ void DeploymentController::carry_out(const Object& object, const kube::Deploymen
       cluster_.remove(sets_, set, {}, std::move(each));
     });
   }
-  annotate(object, deployment, sets, actions);
+  annotate(object, deployment, sets, plan.create.has_value(), actions);
   run_in_order(std::move(actions), std::move(done));
 }
 
@@ -202,10 +202,10 @@ Action DeploymentController::resize_set(const Object& object, const kube::Deploy
 
 // The revision stands on the current set and on the Deployment.
 void DeploymentController::annotate(const Object& object, const kube::Deployment& deployment,
-                                    const std::vector<OwnedSet>& sets,
+                                    const std::vector<OwnedSet>& sets, bool creates,
                                     std::vector<Action>& actions) {
   const int64_t revision = current_revision(sets);
-  bool exists = false;
+  bool exists = creates;
   for (const OwnedSet& each : sets) {
     if (!each.current) continue;
     exists = true;
@@ -222,8 +222,8 @@ void DeploymentController::annotate(const Object& object, const kube::Deployment
       cluster_.patch(sets_, set, patch, {}, as_status(std::move(done)));
     });
   }
-  // A paused one makes no set of its new template.
-  if (deployment.paused && !exists) return;
+  // One that is paused, or waits for old pods to end, has no set of its new template yet.
+  if (!exists) return;
   if (object.annotation(kRevision) == std::to_string(revision)) return;
   Value patch;
   patch.ref("metadata", "annotations").set(kRevision, std::to_string(revision));

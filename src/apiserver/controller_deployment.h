@@ -33,7 +33,7 @@ class DeploymentController {
   Action resize_set(const kube::Object& object, const kube::Deployment& deployment,
                     const OwnedSet& set, int32_t replicas);
   void annotate(const kube::Object& object, const kube::Deployment& deployment,
-                const std::vector<OwnedSet>& sets, std::vector<Action>& actions);
+                const std::vector<OwnedSet>& sets, bool creates, std::vector<Action>& actions);
   void report(const std::string& key, const base::Status& outcome, const Done& done);
 
   Cluster& cluster_;

@@ -86,6 +86,31 @@ TEST(Controllers, A_rollout_that_stands_still_is_reported_after_its_deadline) {
             "ProgressDeadlineExceeded");
 }
 
+TEST(Controllers, A_deployment_that_waits_for_old_pods_has_its_new_revision_with_the_set) {
+  TestCluster cluster;
+  const auto revision = [&] {
+    return cluster
+        .get("deployments.apps",
+             "web")["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
+        .str();
+  };
+  Value web = TestCluster::deployment("web", 2);
+  web.ref("spec", "strategy").set("type", "Recreate");
+  ASSERT_TRUE(cluster.api.create("deployments.apps", web));
+  cluster.run(base::seconds(5));
+  cluster.node_works = false;
+  ASSERT_TRUE(cluster.api.patch(
+      "deployments.apps", "default", "web",
+      R"({"spec":{"template":{"spec":{"containers":[{"name":"c","image":"a:2"}]}}}})"));
+  cluster.run(base::seconds(5));
+  EXPECT_EQ(revision(), "1") << cluster.dump();
+  EXPECT_EQ(cluster.list("replicasets.apps").size(), 1U) << cluster.dump();
+  cluster.node_works = true;
+  cluster.run(base::seconds(5));
+  EXPECT_EQ(revision(), "2") << cluster.dump();
+  EXPECT_EQ(cluster.list("replicasets.apps").size(), 2U) << cluster.dump();
+}
+
 TEST(Controllers, Scaling_follows_the_deployment) {
   TestCluster cluster;
   ASSERT_TRUE(cluster.api.create("deployments.apps", TestCluster::deployment("web", 2)));
