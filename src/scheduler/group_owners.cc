@@ -101,15 +101,31 @@ int64_t pods_of_tasks(const json::Value& spec) {
   return sum;
 }
 
+// A set that makes its pods one after the other, each when the one before is ready, has one to start at a time.
 int64_t pods_in(const Kind& kind, const json::Value& spec) {
   if (kind.group == "batch") return pods_of_job(spec);
   if (kind.group == "batch.volcano.sh") return pods_of_tasks(spec);
   if (kind.kind == "JobSet") return pods_of_set(spec, false);
-  if (kind.kind == "LeaderWorkerSet") return number(spec.get("leaderWorkerTemplate", "size"), 1);
-  if (kind.kind == "TrainJob") return number(spec.get("trainer", "numNodes"), 0);
   if (kind.kind == "RayCluster") return pods_of_ray(spec);
   if (!kind.replicas.empty()) return pods_of_roles(spec, kind.replicas);
-  return number(spec["replicas"], 1);
+  if (kind.kind == "LeaderWorkerSet") {
+    return spec["startupPolicy"].as_string() == "LeaderReady"
+               ? 1
+               : number(spec.get("leaderWorkerTemplate", "size"), 1);
+  }
+  if (kind.kind == "StatefulSet" && spec["podManagementPolicy"].as_string() != "Parallel") return 1;
+  return kind.kind == "TrainJob" ? 0 : number(spec["replicas"], 1);
+}
+
+// A TrainJob's pods are those of its JobSet, but for the steps before the training.
+std::optional<int64_t> pods_together(const PodContext& pod, const Owner& owner) {
+  if (owner.name.kind != "TrainJob") return pods_of(owner);
+  for (const Owner& other : pod.owners) {
+    if (other.name.kind != "JobSet") continue;
+    const std::optional<int64_t> all = pods_of(other);
+    if (all) return *all - initializers_of(pod);
+  }
+  return std::nullopt;
 }
 
 ObjectName reference_of(const json::Value& reference, std::string_view ns) {
@@ -204,7 +220,7 @@ void read_roles(const PodContext& pod, const Owner& owner, const Asked& asked, G
 }
 
 void read_minimum(const PodContext& pod, const Owner& owner, const Asked& asked, Group& out) {
-  const std::optional<int64_t> most = pods_of(owner);
+  const std::optional<int64_t> most = pods_together(pod, owner);
   const std::string_view text = asked.text;
   if (text == "all") {
     if (!most)

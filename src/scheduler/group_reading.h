@@ -41,6 +41,7 @@ Count read_count(const json::Value& value, std::string_view field);
 Count read_count(std::string_view text, std::string_view field);
 
 // The pods that an owner makes at one time, where that can be told. For a LeaderWorkerSet: of one of its groups.
+// Nothing for a TrainJob, whose JobSet says it.
 std::optional<int64_t> pods_of(const Owner& owner);
 // What its pods call their roles by, "" where there are none.
 std::string_view role_label(std::string_view kind);

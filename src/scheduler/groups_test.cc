@@ -256,7 +256,7 @@ TEST_F(GroupsTest, An_owner_groups_its_pods_only_where_a_minimum_is_asked_for) {
   const Case kCases[] = {
       {"batch/v1", "Job", "{parallelism: 4}", 4},
       {"batch/v1", "Job", "{parallelism: 9, completions: 4, completionMode: Indexed}", 4},
-      {"apps/v1", "StatefulSet", "{replicas: 5}", 5},
+      {"apps/v1", "StatefulSet", "{replicas: 5, podManagementPolicy: Parallel}", 5},
       {"jobset.x-k8s.io/v1alpha2", "JobSet",
        "{replicatedJobs: [{name: a, replicas: 2, template: {spec: {parallelism: 3}}}, {name: b}]}",
        7},
@@ -268,7 +268,6 @@ TEST_F(GroupsTest, An_owner_groups_its_pods_only_where_a_minimum_is_asked_for) {
        "{launcherCreationPolicy: WaitForWorkersReady, mpiReplicaSpecs: {Launcher: {}, Worker: "
        "{replicas: 3}}}",
        3},
-      {"trainer.kubeflow.org/v1alpha1", "TrainJob", "{trainer: {numNodes: 6}}", 6},
       {"ray.io/v1", "RayCluster",
        "{workerGroupSpecs: [{replicas: 2, numOfHosts: 2}, {replicas: 1}]}", 6},
       {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet",
@@ -294,6 +293,19 @@ TEST_F(GroupsTest, An_owner_groups_its_pods_only_where_a_minimum_is_asked_for) {
                                                            "makes",
                                                            c.pods, c.kind)));
     EXPECT_THAT(asking("-3").waits, HasSubstr("is no whole number"));
+  }
+}
+
+TEST_F(GroupsTest, Pods_that_come_one_after_the_other_are_no_gang) {
+  have("apps/v1", "StatefulSet", "o", "spec: {replicas: 5}");
+  have("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "o",
+       "spec: {startupPolicy: LeaderReady, leaderWorkerTemplate: {size: 4}}");
+  for (const auto& [api, kind] : {std::pair("apps/v1", "StatefulSet"),
+                                  std::pair("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")}) {
+    EXPECT_THAT(read(fmt::format("metadata: {{annotations: {{tessera.dev/min-members: '2'}}, {}}}",
+                                 owned(api, kind, "o")))
+                    .waits,
+                HasSubstr("2 is above the 1 pods that"));
   }
 }
 
@@ -370,6 +382,16 @@ spec:
   EXPECT_EQ(of_step("dataset-initializer").dialect, Dialect::kAlone);
   EXPECT_EQ(of_step("trainer").dialect, Dialect::kPlugins);
   EXPECT_EQ(of_step("trainer").spec.min_members, 4);
+  world[0] =
+      testing::with(world[0], owned_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "t"));
+  have("trainer.kubeflow.org/v1alpha1", "TrainJob", "t");
+  const auto asking = [&](const char* least) {
+    return read(fmt::format("metadata: {{annotations: {{tessera.dev/min-members: '{}'}}, {}}}",
+                            least, owned("jobset.x-k8s.io/v1alpha2", "JobSet", "t")));
+  };
+  EXPECT_EQ(asking("all").key, "TrainJob/default/t/uid-t");
+  EXPECT_EQ(asking("all").spec.min_members, 4);
+  EXPECT_THAT(asking("5").waits, HasSubstr("above the 4 pods that TrainJob t makes"));
 }
 
 TEST_F(GroupsTest, A_PodGroup_asks_for_no_more_than_its_own_job_makes) {
