@@ -79,7 +79,7 @@ Action EphemeralController::claim_for(const Object& pod, const Value& volume) {
     const auto fail = [this, pod, volume, done](const std::string& why) {
       const std::string text =
           fmt::format("ephemeral volume {}: {}", volume["name"].as_string(), why);
-      cluster_.events().warning(pod, "FailedBinding", text);
+      cluster_.events().warning_of("ephemeral_volume", pod, "FailedBinding", text);
       done(base::error(base::Code::kConflict, "pod {}, {}", pod.key(), text));
     };
     const std::string name = claim_name(pod, volume);

@@ -173,11 +173,13 @@ kube::EventRecorder& Events::recorder(const Object& about) {
       name += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
     }
   }
+  return recorder(name + "-controller");
+}
+
+kube::EventRecorder& Events::recorder(const std::string& name) {
   const auto at = recorders_.find(name);
   if (at != recorders_.end()) return at->second;
-  return recorders_
-      .try_emplace(name, client_, clock_, random_.fork(), std::string(name + "-controller"))
-      .first->second;
+  return recorders_.try_emplace(name, client_, clock_, random_.fork(), name).first->second;
 }
 
 void Events::normal(const Object& about, std::string_view reason, std::string_view message) {
@@ -186,6 +188,11 @@ void Events::normal(const Object& about, std::string_view reason, std::string_vi
 
 void Events::warning(const Object& about, std::string_view reason, std::string_view message) {
   recorder(about).warning(about, reason, message);
+}
+
+void Events::warning_of(const std::string& component, const Object& about, std::string_view reason,
+                        std::string_view message) {
+  recorder(component).warning(about, reason, message);
 }
 
 Cluster::Cluster(kube::Client& client, base::Executor& executor, const base::Clock& clock,

@@ -86,9 +86,13 @@ class Events {
       : client_(client), clock_(clock), random_(random) {}
   void normal(const kube::Object& about, std::string_view reason, std::string_view message);
   void warning(const kube::Object& about, std::string_view reason, std::string_view message);
+  // In the name of `component`.
+  void warning_of(const std::string& component, const kube::Object& about, std::string_view reason,
+                  std::string_view message);
 
  private:
   kube::EventRecorder& recorder(const kube::Object& about);
+  kube::EventRecorder& recorder(const std::string& component);
 
   kube::Client& client_;
   const base::Clock& clock_;
