@@ -88,8 +88,10 @@ Sorted sort_claims(const VolumeWorld& world, const Object& pod) {
     if (!twice) list.push_back(claim);
   }
   if (immediate) out.problem = "pod has unbound immediate PersistentVolumeClaims";
-  std::ranges::stable_sort(out.unbound, [](const Object& a, const Object& b) {
-    return kube::storage_of(a) < kube::storage_of(b);
+  std::ranges::sort(out.unbound, [](const Object& a, const Object& b) {
+    const kube::Quantity of_a = kube::storage_of(a);
+    const kube::Quantity of_b = kube::storage_of(b);
+    return of_a < of_b || (!(of_b < of_a) && a.name() < b.name());
   });
   return out;
 }
