@@ -45,7 +45,8 @@ Object volume(const std::string& name, const std::string& node, std::string_view
 
 Object pod_with(const std::string& name, std::string_view claims) {
   std::string volumes;
-  for (const json::Value& one : yaml(claims).items()) {
+  const json::Value list = yaml(claims);
+  for (const json::Value& one : list.items()) {
     volumes += fmt::format("{{name: v{}, persistentVolumeClaim: {{claimName: {}}}}}, ",
                            volumes.size(), one.as_string());
   }
@@ -131,9 +132,9 @@ TEST_F(PodVolumes, A_bound_volume_opens_the_nodes_that_it_reaches) {
   EXPECT_EQ(needs(pod_with("p", "[x]")).rules.at(0).why, Why::kMissing);
   put(volume("v", "b"));
   EXPECT_THAT(open_to(pod_with("p", "[x]")), ElementsAre("b"));
-  put(bound_claim("y", "w"));
+  put(bound_claim("z", "w"));
   put(volume("w", "c"));
-  EXPECT_THAT(open_to(pod_with("p", "[x, y]")), IsEmpty()) << "no node reaches both";
+  EXPECT_THAT(open_to(pod_with("p", "[x, z]")), IsEmpty()) << "no node reaches both";
 }
 
 TEST_F(PodVolumes, A_claim_that_waits_opens_the_nodes_with_a_volume_for_it) {
@@ -143,10 +144,10 @@ TEST_F(PodVolumes, A_claim_that_waits_opens_the_nodes_with_a_volume_for_it) {
   put(volume("small", "a", "spec: {capacity: {storage: 1Mi}}"));
   put(volume("right", "b"));
   EXPECT_THAT(open_to(pod_with("p", "[x]")), ElementsAre("b"));
-  put(claim("y"));
-  EXPECT_THAT(open_to(pod_with("p", "[x, y]")), IsEmpty()) << "one volume is not two";
+  put(claim("z"));
+  EXPECT_THAT(open_to(pod_with("p", "[x, z]")), IsEmpty()) << "one volume is not two";
   put(volume("other", "b"));
-  EXPECT_THAT(open_to(pod_with("p", "[x, y]")), ElementsAre("b"));
+  EXPECT_THAT(open_to(pod_with("p", "[x, z]")), ElementsAre("b"));
 }
 
 TEST_F(PodVolumes, A_class_that_makes_volumes_opens_every_node_of_its_topologies) {
@@ -164,9 +165,9 @@ TEST_F(PodVolumes, A_class_that_makes_volumes_opens_every_node_of_its_topologies
 
 TEST_F(PodVolumes, A_promise_is_a_volume_that_is_there_or_the_name_of_the_node) {
   put(claim("x"));
-  put(claim("y", "spec: {storageClassName: made}"));
+  put(claim("z", "spec: {storageClassName: made}"));
   put(volume("v", "b"));
-  const Object pod = pod_with("p", "[x, y]");
+  const Object pod = pod_with("p", "[x, z]");
   EXPECT_FALSE(volume_promises(world(), pod, nodes["a"]));
   const auto found = volume_promises(world(), pod, nodes["b"]);
   ASSERT_TRUE(found);
@@ -178,18 +179,18 @@ TEST_F(PodVolumes, A_promise_is_a_volume_that_is_there_or_the_name_of_the_node) 
 }
 
 TEST_F(PodVolumes, The_place_is_kept_until_the_claims_are_bound_or_cannot_be) {
-  put(claim("y", "spec: {storageClassName: made}"));
-  const Object pod = pod_with("p", "[y]");
+  put(claim("z", "spec: {storageClassName: made}"));
+  const Object pod = pod_with("p", "[z]");
   auto promises = volume_promises(world(), pod, nodes["b"]);
   ASSERT_TRUE(promises);
   (*promises)[0].version = 8;
   const auto ready = [&] { return volumes_ready(world(), pod, nodes["b"], *promises); };
   EXPECT_EQ(ready().value_or(true), false) << "what was written is not to be seen yet";
-  put(claim("y", "{metadata: {resourceVersion: \"9\"}, spec: {storageClassName: made}}"));
+  put(claim("z", "{metadata: {resourceVersion: \"9\"}, spec: {storageClassName: made}}"));
   EXPECT_FALSE(ready()) << "the name of the node was taken off";
   put(with(Object((*promises)[0].write), "metadata: {resourceVersion: \"8\"}"));
   EXPECT_EQ(ready().value_or(true), false);
-  put(bound_claim("y", "v"));
+  put(bound_claim("z", "v"));
   EXPECT_EQ(ready().value_or(true), false) << "the volume is not to be seen yet";
   put(volume("v", "b"));
   EXPECT_EQ(ready().value_or(false), true);
