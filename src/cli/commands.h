@@ -14,6 +14,7 @@ void add_up(CommandLine& line);
 void add_apply(CommandLine& line);
 void add_top(CommandLine& line);
 void add_replay(CommandLine& line);
+void add_replay_queues(CommandLine& line);
 void add_world(CommandLine& line);
 void add_store(CommandLine& line);
 void add_version(CommandLine& line);

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   add_apply(line);
   add_top(line);
   add_replay(line);
+  add_replay_queues(line);
   add_world(line);
   add_store(line);
   add_version(line);

@@ -25,6 +25,7 @@ Plan Cycle::run() {
   share_out();
   mend_broken();
   tell_strays();
+  serve_oldest();
   Turns turns(engine_.tree_, engine_.uses_);
   for (QueueId leaf = turns.next(); leaf.valid(); leaf = turns.next()) step(leaf, turns);
   plan_.binds.insert(plan_.binds.begin(), engine_.ready_.begin(), engine_.ready_.end());
@@ -84,6 +85,27 @@ void Cycle::tell_rest(QueueId leaf, const Engine::Turn& after, const Wait& wait)
   for (auto at = line.lower_bound(after); at != line.end(); ++at) {
     if (!engine_.claims_.contains(at->gang)) tell(at->gang, wait);
   }
+}
+
+// A queue beyond its share has its turn last, and what it needs is taken before: without this, a gang that needs many nodes at
+// once may see its planned start put off by every turn of the others.
+void Cycle::serve_oldest() {
+  if (!engine_.options_.patience) return;
+  const Engine::Turn* oldest = nullptr;
+  for (size_t q = 1; q < engine_.lines_.size(); ++q) {
+    const auto& line = engine_.lines_[q];
+    if (line.empty() || !open(QueueId(static_cast<int32_t>(q)))) continue;
+    const Engine::Turn& first = *line.begin();
+    if (now_ - first.created < *engine_.options_.patience || engine_.claims_.contains(first.gang))
+      continue;
+    if (!oldest || std::pair(first.created, first.seq) < std::pair(oldest->created, oldest->seq))
+      oldest = &first;
+  }
+  if (!oldest) return;
+  const GangId id = oldest->gang;  // placing it takes it out of its line
+  Choice choice;
+  Wait wait;
+  if (choose(id, choice, wait)) attempt(id, choice, nullptr);
 }
 
 bool Cycle::open(QueueId leaf) {
@@ -271,6 +293,7 @@ void Cycle::commit(Trial& trial, Turns* turns) {
 void Cycle::reserve(GangId id, const Choice& choice, Wait& wait) {
   if (wait.reason != WaitReason::kCapacity && wait.reason != WaitReason::kLimit) return;
   const Gang& gang = engine_.gang(id);
+  if (!gang.leaf.valid()) return;
   int32_t& of_leaf = reserved_[gang.leaf.value];
   if (of_leaf >= engine_.tree_.at(gang.leaf).spec.reservations) return;
   if (static_cast<int32_t>(backfill_.futures().size()) >= engine_.options_.reservations_max) return;

@@ -35,6 +35,7 @@ class Cycle {
   void mend_broken();
   void release(GangId gang);
   void tell_strays();
+  void serve_oldest();
   bool open(QueueId leaf);
   void step(QueueId leaf, Turns& turns);
   bool choose(GangId gang, Choice& choice, Wait& wait) const;

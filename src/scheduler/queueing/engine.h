@@ -58,6 +58,9 @@ struct EngineOptions {
   int32_t reservations_max = 8;
   // Nothing: the past counts nothing.
   std::optional<base::Duration> half_life{};
+  // The first in line of any queue that has waited so long since it was created is tried before all turns, the oldest alone,
+  // and with a planned start that no other may delay; nothing: never.
+  std::optional<base::Duration> patience{};
   // Candidates looked at for one gang; what is beyond is not evicted in this cycle.
   size_t victims_max = 20'000;
 };

@@ -48,6 +48,7 @@ class World {
   static EngineOptions options(base::Random& random) {
     EngineOptions options;
     if (random.below(2) == 0) options.half_life = base::seconds(600);
+    if (random.below(3) == 0) options.patience = base::seconds(300);
     return options;
   }
 

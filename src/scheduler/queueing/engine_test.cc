@@ -359,5 +359,66 @@ TEST(Engine, who_used_much_lately_gets_less_of_what_is_nobodys) {
   EXPECT_EQ(lab.gpus_of("heavy") + lab.gpus_of("light"), 8);
 }
 
+TEST(Engine, a_broken_gang_whose_queue_has_gone_evicts_nobody) {
+  Lab lab;
+  lab.nodes(2, 4).queues({queue("a", 0), queue("b", 0)});
+  GangId orphan = lab.gang("orphan", "a", 2, 2, 4);
+  lab.settle();
+  ASSERT_EQ(lab.placed(orphan), 2);
+  lab.queues({queue("b", 0)});
+  lab.engine.remove_member(lab.engine.gang(orphan).members[0], lab.now);
+  auto taken = lab.singles("b", 4);
+  lab.settle();
+  lab.engine.add_member(orphan, lab.pod(4));
+  lab.pass(base::seconds(1));
+  EXPECT_TRUE(lab.cycle().evicts.empty());
+  EXPECT_EQ(lab.engine.audit(), "");
+}
+
+// Two nodes are always full of short jobs of b, one by one, and b has the first turn: its share is the larger.
+int placed_beside_a_stream(std::optional<base::Duration> patience) {
+  EngineOptions options;
+  options.patience = patience;
+  Lab lab(options);
+  lab.nodes(3, 8).queues({queue("a", 0, 1), queue("b", 0, 3)});
+  auto job = [&](const std::string& queue, int pods, int gpus, int64_t runtime_s) {
+    GangSpec spec;
+    spec.name = queue;
+    spec.queue = queue;
+    spec.created = lab.now;
+    spec.min_members = pods;
+    spec.runtime = base::seconds(runtime_s);
+    spec.preempts = false;
+    GangId id = lab.engine.add_gang(spec);
+    for (int p = 0; p < pods; ++p) lab.engine.add_member(id, lab.pod(gpus));
+    return id;
+  };
+  job("a", 1, 8, 1'000'000);
+  lab.settle();
+  std::vector<GangId> stream;
+  GangId wide;
+  for (int step = 0; step < 200; ++step) {
+    if (step == 20) wide = job("a", 2, 8, 100);
+    std::erase_if(stream, [&](GangId id) {
+      const Gang& gang = lab.engine.gang(id);
+      if (gang.placed == 0) return false;
+      if (lab.now - lab.engine.member(gang.members[0]).started < base::seconds(100)) return false;
+      lab.engine.remove_gang(id, lab.now);
+      return true;
+    });
+    for (int more = 0; more < 2; ++more) stream.push_back(job("b", 1, 1, 100));
+    lab.cycle();
+    EXPECT_EQ(lab.engine.audit(), "");
+    if (wide.valid() && lab.placed(wide) > 0) return lab.placed(wide);
+    lab.pass(base::seconds(10));
+  }
+  return 0;
+}
+
+TEST(Engine, the_oldest_is_planned_before_all_turns_once_it_has_waited_long_enough) {
+  EXPECT_EQ(placed_beside_a_stream(std::nullopt), 0);
+  EXPECT_EQ(placed_beside_a_stream(base::seconds(600)), 2);
+}
+
 }  // namespace
 }  // namespace tessera::scheduler::queueing

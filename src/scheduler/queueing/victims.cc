@@ -64,7 +64,9 @@ void Victims::begin(Trial& trial, const Amounts& need) {
 std::optional<EvictReason> Victims::eligible(GangId id) const {
   const Gang& victim = engine_.gang(id);
   const Gang& gang = engine_.gang(for_);
-  if (id == for_ || !victim.spec.preemptible || !victim.leaf.valid()) return std::nullopt;
+  if (id == for_ || !victim.spec.preemptible) return std::nullopt;
+  // A gang that runs on without a queue has no share to take anything by.
+  if (!victim.leaf.valid() || !gang.leaf.valid()) return std::nullopt;
   if (victim.leaf == gang.leaf) {
     if (victim.spec.priority >= gang.spec.priority) return std::nullopt;
     return EvictReason::kPreempted;
