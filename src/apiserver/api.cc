@@ -252,8 +252,8 @@ void remake_later(const std::shared_ptr<Core>& core, const Store::Change& gone) 
     const json::Value& deleted = gone.before["metadata"];
     if (kind != gone.kind || mine["name"] != deleted["name"]) continue;
     if (mine["namespace"] != deleted["namespace"]) continue;
-    core->options.executor->post([weak = std::weak_ptr(core), kind = kind, object = object] {
-      if (const auto now = weak.lock()) make_where_missing(*now, *kind, object);
+    core->options.executor->post([weak = std::weak_ptr(core), missing = kind, made = object] {
+      if (const auto now = weak.lock()) make_where_missing(*now, *missing, made);
     });
   }
 }
