@@ -206,11 +206,11 @@ void read_roles(const PodContext& pod, const Owner& owner, const Asked& asked, G
     const Count count =
         read_count(equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1),
                    asked.field);
-    if (!count.value) return wait_with(out, count.problem);
+    if (!count.value) wait_with(out, count.problem);
     if (name == role) out.subgroup = static_cast<int32_t>(out.subgroup_names.size());
     out.subgroup_names.emplace_back(name);
-    out.spec.subgroup_mins.push_back(*count.value);
-    sum = sat_add(sum, *count.value);
+    out.spec.subgroup_mins.push_back(count.value.value_or(0));
+    sum = sat_add(sum, count.value.value_or(0));
   }
   if (out.subgroup < 0) out.subgroup = static_cast<int32_t>(out.subgroup_names.size());
   out.subgroup_names.emplace_back();
