@@ -343,7 +343,8 @@ TEST_F(GroupsTest, Roles_have_minima_of_their_own) {
   EXPECT_EQ(group.spec.min_members, 5);
   EXPECT_EQ(of_role("x", "master=1,worker=4").subgroup, 2);
   EXPECT_THAT(of_role("worker", "master=1,worker").waits, HasSubstr("is no whole number"));
-  EXPECT_EQ(of_role("worker", "master=1,worker=99999999999").subgroup, 1);  // a bad count leaves the place known
+  EXPECT_EQ(of_role("worker", "master=1,worker=99999999999").subgroup,
+            1);  // a bad count leaves the place known
   EXPECT_THAT(of_role("worker", "worker=4000000000").waits, HasSubstr("is no whole number"));
 }
 
