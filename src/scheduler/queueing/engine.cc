@@ -71,8 +71,7 @@ void Engine::enlist(GangId id) {
   }
   if (gang.waiting > 0 && lines_[slot(gang.leaf)].insert(turn_of(gang, id)).second)
     tree_.each_up(gang.leaf, [&](QueueId q) { ++use_of(q).waiting; });
-  if (gang.placed > 0 && running_[slot(gang.leaf)].insert(id).second)
-    tree_.each_up(gang.leaf, [&](QueueId q) { ++use_of(q).running; });
+  if (gang.placed > 0) running_[slot(gang.leaf)].insert(id);
 }
 
 void Engine::withdraw(GangId id) {
@@ -81,8 +80,7 @@ void Engine::withdraw(GangId id) {
   if (!gang.present || !gang.leaf.valid()) return;
   if (lines_[slot(gang.leaf)].erase(turn_of(gang, id)) > 0)
     tree_.each_up(gang.leaf, [&](QueueId q) { --use_of(q).waiting; });
-  if (running_[slot(gang.leaf)].erase(id) > 0)
-    tree_.each_up(gang.leaf, [&](QueueId q) { --use_of(q).running; });
+  running_[slot(gang.leaf)].erase(id);
 }
 
 void Engine::relist(GangId id) {

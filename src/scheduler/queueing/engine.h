@@ -98,8 +98,7 @@ struct QueueUse {
   Totals used{};
   Totals wanted{};               // what waits
   std::vector<int64_t> share{};  // by Dim, from the last cycle
-  int32_t running = 0;
-  int32_t waiting = 0;  // gangs
+  int32_t waiting = 0;           // gangs
   DecayedUsage history{};
 };
 
