@@ -146,22 +146,10 @@ void DaemonSetController::sync(const std::string& key, Done done) {
 }
 
 void DaemonSetController::claim_pods(const DaemonSet& set, Done done) {
-  const auto selected = [&](const Object& pod) {
+  const auto mine = [&](const Object& pod) {
     return set.selector.matches(pod.metadata()["labels"]);
   };
-  std::vector<Object> released = pod_index_.of_owner(set.object.uid());
-  std::erase_if(released, selected);
-  std::vector<Object> adopted = pod_index_.orphans(set.object.ns());
-  std::erase_if(adopted, [&](const Object& pod) { return pod.deleting() || !selected(pod); });
-  if (released.empty() && adopted.empty()) return done({});
-  std::vector<Action> actions;
-  actions.push_back([this, object = set.object, released = std::move(released)](Done each) {
-    release(cluster_, pods_, object, released, unless_gone(std::move(each)));
-  });
-  actions.push_back([this, object = set.object, adopted = std::move(adopted)](Done each) {
-    adopt(cluster_, pods_, sets_, object, adopted, unless_gone(std::move(each)));
-  });
-  run_in_order(std::move(actions), std::move(done));
+  claim(cluster_, pods_, sets_, pod_index_, set.object, mine, std::move(done));
 }
 
 void DaemonSetController::settle(const DaemonSet& set, const Done& done) {

@@ -115,19 +115,8 @@ void StatefulSetController::sync(const std::string& key, Done done) {
 }
 
 void StatefulSetController::claim_pods(const StatefulSet& set, Done done) {
-  std::vector<Object> released = pod_index_.of_owner(set.object.uid());
-  std::erase_if(released, [&](const Object& pod) { return is_member(set, pod); });
-  std::vector<Object> adopted = pod_index_.orphans(set.object.ns());
-  std::erase_if(adopted, [&](const Object& pod) { return pod.deleting() || !is_member(set, pod); });
-  if (released.empty() && adopted.empty()) return done({});
-  std::vector<Action> actions;
-  actions.push_back([this, object = set.object, released = std::move(released)](Done each) {
-    release(cluster_, pods_, object, released, unless_gone(std::move(each)));
-  });
-  actions.push_back([this, object = set.object, adopted = std::move(adopted)](Done each) {
-    adopt(cluster_, pods_, sets_, object, adopted, unless_gone(std::move(each)));
-  });
-  run_in_order(std::move(actions), std::move(done));
+  const auto mine = [&](const Object& pod) { return is_member(set, pod); };
+  claim(cluster_, pods_, sets_, pod_index_, set.object, mine, std::move(done));
 }
 
 void StatefulSetController::settle(const StatefulSet& set, const Done& done) {

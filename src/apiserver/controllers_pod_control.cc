@@ -130,6 +130,24 @@ void release(Cluster& cluster, Cache& dependents, const Object& owner, std::vect
   run_all(std::move(actions), std::move(done));
 }
 
+void claim(Cluster& cluster, Cache& dependents, const Cache& owners, const OwnerIndex& index,
+           const Object& owner, const std::function<bool(const Object&)>& mine, Done done) {
+  std::vector<Object> released = index.of_owner(owner.uid());
+  std::erase_if(released, mine);
+  std::vector<Object> adopted = index.orphans(owner.ns());
+  std::erase_if(adopted, [&](const Object& each) { return each.deleting() || !mine(each); });
+  if (released.empty() && adopted.empty()) return done({});
+  std::vector<Action> actions;
+  actions.push_back([&cluster, &dependents, owner, released = std::move(released)](Done each) {
+    release(cluster, dependents, owner, released, unless_gone(std::move(each)));
+  });
+  actions.push_back(
+      [&cluster, &dependents, &owners, owner, adopted = std::move(adopted)](Done each) {
+        adopt(cluster, dependents, owners, owner, adopted, unless_gone(std::move(each)));
+      });
+  run_in_order(std::move(actions), std::move(done));
+}
+
 void write_status(Cluster& cluster, Cache& cache, const Object& object, Value status, Done done) {
   if (object["status"] == status) return done({});
   Value next = object.json();

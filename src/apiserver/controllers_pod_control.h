@@ -5,6 +5,7 @@
 // Source:  Kubernetes 1.36 pkg/controller/controller_utils.go, controller_ref_manager.go (behaviour).
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "apiserver/controllers_pods.h"
@@ -48,6 +49,10 @@ void adopt(Cluster& cluster, Cache& dependents, const Cache& owners, const kube:
            std::vector<kube::Object> objects, Done done, std::string_view finalizer = {});
 void release(Cluster& cluster, Cache& dependents, const kube::Object& owner,
              std::vector<kube::Object> objects, Done done);
+// Lets go of what the owner has and `mine` denies, then takes over what nobody has and `mine` accepts.
+void claim(Cluster& cluster, Cache& dependents, const Cache& owners, const OwnerIndex& index,
+           const kube::Object& owner, const std::function<bool(const kube::Object&)>& mine,
+           Done done);
 // Writes the status where it differs from the object's.
 void write_status(Cluster& cluster, Cache& cache, const kube::Object& object, json::Value status,
                   Done done);
