@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes src/kube/data/kubernetes.schema: the facts of the types that the listed kinds reach.
 
-Usage: gen_schema.py SWAGGER_JSON GO_API_DIR GO_APIMACHINERY_DIR GO_APIEXTENSIONS_DIR > kubernetes.schema
+Usage: gen_schema.py RELEASE NEWER_RELEASE > kubernetes.schema
+where each release is SWAGGER_JSON GO_API_DIR GO_APIMACHINERY_DIR GO_APIEXTENSIONS_DIR; of the newer one come NEWER_KINDS.
 
 SWAGGER_JSON is api/openapi-spec/swagger.json of the Go module k8s.io/kubernetes; the folders are the modules
 k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver of the same release (`go mod download -json`
@@ -35,11 +36,17 @@ storage.k8s.io/v1: StorageClass CSIDriver CSINode VolumeAttachment
 apiextensions.k8s.io/v1: CustomResourceDefinition
 """
 
+# Kinds of the release after, served early.
+NEWER_KINDS = """
+scheduling.k8s.io/v1beta1: PodGroup Workload
+"""
+
 EXTRA_TYPES = ["io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"]
 
 HEADER = """\
 # The types of Kubernetes that tessera serves: names, types, list and patch rules; no wording.
-# Source: the OpenAPI document and the Go types of Kubernetes {version}; written by scripts/gen_schema.py.
+# Source: the OpenAPI document and the Go types of Kubernetes {version}, scheduling.k8s.io/v1beta1 of {newer}; written by
+# scripts/gen_schema.py.
 #
 # type NAME [GROUP/VERSION/KIND ...] [atomic]    an object type; its fields follow, sorted, one space in
 #  FIELD TYPE [RULE ...]
@@ -164,6 +171,10 @@ class Writer:
     def is_struct(self, kind):
         return bool(self.definitions.get(kind, {}).get("properties"))
 
+    # A Go struct without fields: its being there says all. Outside of the API's own types such structs hide raw JSON.
+    def is_empty_struct(self, name):
+        return name.startswith("io.k8s.api.") and self.go.package(name).get(name.rsplit(".", 1)[1]) == []
+
     def zero_rule(self, kind, go_field):
         if go_field is None:
             return None
@@ -206,6 +217,9 @@ class Writer:
     def type_lines(self, name):
         schema = self.definitions[name]
         properties = schema.get("properties")
+        if not properties and self.is_empty_struct(name):
+            yield f"type {name}"
+            return
         if not properties:
             yield f"scalar {name} {SCALARS.get(name) or self.base(schema)}"
             return
@@ -221,9 +235,9 @@ class Writer:
             yield self.field_line(field, properties[field], field in schema.get("required", []),
                                   facts.get(field))
 
-    def roots(self):
+    def roots(self, kinds_text):
         wanted = set()
-        for line in KINDS.strip().splitlines():
+        for line in kinds_text.strip().splitlines():
             version, _, kinds = line.partition(":")
             wanted |= {(version, kind) for kind in kinds.split()}
         for name, schema in self.definitions.items():
@@ -236,17 +250,25 @@ class Writer:
             sys.exit(f"no such kinds: {sorted(wanted)}")
 
 
+def release(arguments):
+    document = json.loads(pathlib.Path(arguments[0]).read_text())
+    version = re.search(r"@v([\d.]+)", arguments[0])
+    return (Writer(document, GoFacts(*(pathlib.Path(p) for p in arguments[1:]))),
+            version.group(1) if version else document["info"]["version"])
+
+
 def main():
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 9:
         sys.exit(__doc__)
-    document = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    writer = Writer(document, GoFacts(*(pathlib.Path(p) for p in sys.argv[2:])))
-    for name in list(writer.roots()) + EXTRA_TYPES:
+    writer, version = release(sys.argv[1:5])
+    newer, newer_version = release(sys.argv[5:])
+    for name in list(writer.roots(KINDS)) + EXTRA_TYPES:
         writer.reach(name)
-    version = re.search(r"@v([\d.]+)", sys.argv[1])
-    print(HEADER.format(version=version.group(1) if version else document["info"]["version"]))
-    for name in sorted(writer.names):
-        print("\n".join(writer.type_lines(name)))
+    for name in newer.roots(NEWER_KINDS):
+        newer.reach(name)
+    print(HEADER.format(version=version, newer=newer_version))
+    for name in sorted(writer.names | newer.names):
+        print("\n".join((writer if name in writer.names else newer).type_lines(name)))
 
 
 main()

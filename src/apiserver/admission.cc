@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apiserver/admission_account.h"
+#include "apiserver/admission_priority.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/limit_range.h"
 #include "apiserver/node_access.h"
@@ -49,55 +50,6 @@ base::Status admit_mirror(const Core& core, const Value& pod) {
   if (resource != "serviceaccounts" && resource != "secrets") return {};
   return base::error(forbidden(*core.pods, pod["metadata"]["name"].as_string(),
                                fmt::format("a mirror pod may not reference {}", what)));
-}
-
-// Of several global defaults the lowest counts.
-Store::Found default_class(const Core& core) {
-  Store::Found found;
-  Store::Range range;
-  range.filter = [](const Value& object) { return object["globalDefault"].as_bool(); };
-  const auto page = core.store->list(core.priority_classes, range);
-  if (!page) return found;
-  for (const Value& item : page->items) {
-    if (!found || item["value"].as_int() < found.object["value"].as_int()) found = {item, 1};
-  }
-  return found;
-}
-
-base::Status add_priority(const Core& core, std::string_view pod, Value& spec) {
-  const std::string name = spec["priorityClassName"].str();
-  Store::Found priority_class;
-  if (core.priority_classes != nullptr) {
-    priority_class =
-        name.empty() ? default_class(core) : core.store->latest(core.priority_classes, name);
-  }
-  if (!name.empty() && !priority_class) {
-    return base::error(
-        forbidden(*core.pods, pod, fmt::format("no PriorityClass with name {} was found", name)));
-  }
-  const int64_t value = priority_class ? priority_class.object["value"].as_int() : 0;
-  if (spec.contains("priority") && spec["priority"].as_int() != value) {
-    return base::error(forbidden(
-        *core.pods, pod,
-        fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority "
-                    "admission controller computed {} from the given PriorityClass name",
-                    spec["priority"].as_int(), value)));
-  }
-  std::string policy = priority_class ? priority_class.object["preemptionPolicy"].str() : "";
-  if (policy.empty()) policy = "PreemptLowerPriority";
-  if (spec.contains("preemptionPolicy") && spec["preemptionPolicy"].as_string() != policy) {
-    return base::error(forbidden(
-        *core.pods, pod,
-        fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; "
-                    "priority admission controller computed {} from the given PriorityClass name",
-                    spec["preemptionPolicy"].as_string(), policy)));
-  }
-  if (name.empty() && priority_class) {
-    spec.set("priorityClassName", priority_class.object["metadata"]["name"]);
-  }
-  spec.set("priority", value);
-  spec.set("preemptionPolicy", policy);
-  return {};
 }
 
 std::vector<Store::Found> limit_ranges_of(const Core& core, const Value& object) {
@@ -149,7 +101,7 @@ base::Status admit_pod(Core& core, const Call& call, Value& pod) {
   }
   Value& spec = pod.ref("spec");
   add_default_tolerations(spec);
-  return add_priority(core, name, spec);
+  return admit_pod_priority(core, name, spec);
 }
 
 void admit_pod_update(Value& pod) {

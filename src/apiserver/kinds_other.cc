@@ -1,6 +1,7 @@
 #include "apiserver/columns.h"
 #include "apiserver/json_edit.h"
 #include "apiserver/kind.h"
+#include "apiserver/pod_groups.h"
 #include "apiserver/validate_core.h"
 
 namespace tessera::apiserver {
@@ -22,6 +23,7 @@ void add_other_kinds(Kinds& kinds) {
        .validate = validate_priority_class,
        .validate_update = validate_priority_class_update,
        .columns = priority_class_columns()});
+  add_pod_group_kinds(kinds);
   kinds.add({.group = "coordination.k8s.io",
              .kind = "Lease",
              .plural = "leases",

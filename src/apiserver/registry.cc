@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "apiserver/admission.h"
+#include "apiserver/admission_priority.h"
 #include "apiserver/admission_storage.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_pods_part.h"
 #include "apiserver/field_ownership.h"
 #include "apiserver/node_access.h"
+#include "apiserver/pod_groups.h"
 #include "apiserver/rbac_guard.h"
 #include "apiserver/registry_meta.h"
 #include "apiserver/validate_meta.h"
@@ -59,7 +61,8 @@ base::Status refuse_where_wrong(const Kind& kind, const Value& object, const Fie
 
 // Kinds whose objects are replaced only by those who say what they have seen.
 bool needs_version(const Kind& kind) {
-  return kind.custom != nullptr || kind.group == "apiextensions.k8s.io";
+  return kind.custom != nullptr || kind.group == "apiextensions.k8s.io" ||
+         (kind.group == "scheduling.k8s.io" && kind.version == "v1beta1");
 }
 
 // Resource versions and ids that the client says it means.
@@ -172,6 +175,10 @@ base::Status admit_create(Core& core, const Call& call, Value& object) {
   TS_TRY_STATUS(admit_namespace(core, kind, call.request.ns, meta["name"].as_string()));
   TS_TRY_STATUS(admit_rights(core, call, object, Value()));
   if (&kind == core.pods) TS_TRY_STATUS(admit_pod(core, call, object));
+  if (is_pod_group(kind)) {
+    TS_TRY_STATUS(
+        admit_pod_group_priority(core, kind, meta["name"].as_string(), object.ref("spec")));
+  }
   if (&kind == core.claims) admit_new_claim(core, object);
   if (&kind == core.volumes) admit_new_volume(object);
   if (&kind == core.nodes && core.options.taint_new_nodes) admit_new_node(object);

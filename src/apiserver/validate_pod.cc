@@ -81,6 +81,18 @@ void validate_numbers(const Value& spec, const Path& at, FieldErrors& errors) {
   }
 }
 
+void validate_group(const Value& spec, const Path& at, FieldErrors& errors) {
+  if (!spec["schedulingGroup"].is_object()) return;
+  const Path group = at.child("schedulingGroup");
+  const Path name = group.child("podGroupName");
+  const Value& given = spec["schedulingGroup"]["podGroupName"];
+  if (given.is_null()) {
+    errors.invalid(name.text(), given, "must specify one of: `podGroupName`");
+  } else {
+    validate_dns_subdomain(given.as_string(), name, errors);
+  }
+}
+
 void validate_spec(const Value& spec, bool is_pod, const Path& at, FieldErrors& errors) {
   validate_numbers(spec, at, errors);
   validate_volumes(spec["volumes"], at.child("volumes"), errors);
@@ -101,6 +113,7 @@ void validate_spec(const Value& spec, bool is_pod, const Path& at, FieldErrors& 
   }
   if (spec.contains("overhead"))
     validate_resource_list(spec["overhead"], at.child("overhead"), errors);
+  validate_group(spec, at, errors);
 }
 
 }  // namespace
