@@ -11,7 +11,7 @@ using base::Code;
 
 constexpr base::Duration kDelayFirst = base::millis(200);
 constexpr base::Duration kDelayMax = base::seconds(30);
-constexpr int kPageSize = 500;
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 // Servers end watches after this time or a little more, so that load spreads again after one of them restarted.
 constexpr int kWatchSeconds = 300;
 
@@ -74,7 +74,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
 
   void list_page(const std::string& continue_at) {
     Request page = request();
-    page.query.emplace_back("limit", std::to_string(kPageSize));
+    page.query.emplace_back("limit", std::to_string(options.page_size));
     if (!continue_at.empty()) page.query.emplace_back("continue", continue_at);
     client.call(std::move(page), [weak = weak_from_this()](Reply reply) {
       if (const auto self = weak.lock(); self && !self->stopped) self->on_page(std::move(reply));
@@ -89,6 +89,7 @@ struct Informer::State : std::enable_shared_from_this<State> {
                    "cannot list resource={} failures={} error=\"{}\"", options.gvr.resource,
                    list_failures, reply.error().message);
       later(backoff(list_failures), &State::list);
+      tell(reply.error());
       return;
     }
     add_items(*reply);
@@ -111,7 +112,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
       json::Value made = item;
       if (!made.contains("kind")) made.set("kind", kind);
       if (!made.contains("apiVersion")) made.set("apiVersion", list["apiVersion"]);
-      Object object(std::move(made));
+      Object object = kept(Object(std::move(made)));
+      if (!object) continue;
       std::string key = object.key();
       listed.insert_or_assign(std::move(key), std::move(object));
     }
@@ -136,6 +138,13 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (stopped || synced) return;
     synced = true;
     if (handlers.on_synced) handlers.on_synced();
+  }
+
+  Object kept(Object object) const {
+    return options.keep ? options.keep(std::move(object)) : object;
+  }
+  void tell(const base::Error& error) const {
+    if (!stopped && handlers.on_error) handlers.on_error(error);
   }
 
   Object stored(std::string_view key) const {
@@ -208,10 +217,11 @@ struct Informer::State : std::enable_shared_from_this<State> {
     if (const auto seen = event.object.resource_version(); !seen.empty()) version = seen;
     if (event.type == WatchEvent::Type::kBookmark) return;
     const std::string key = event.object.key();
-    if (event.type == WatchEvent::Type::kDeleted) {
-      remove(key);
+    const Object now = event.type == WatchEvent::Type::kDeleted ? Object() : kept(event.object);
+    if (now) {
+      put(key, now);
     } else {
-      put(key, event.object);
+      remove(key);
     }
   }
 
@@ -227,8 +237,20 @@ struct Informer::State : std::enable_shared_from_this<State> {
                       status.error().message);
     }
     later(delay, expired ? &State::list : &State::watch);
+    if (!status && !expired) tell(status.error());
   }
 };
+
+Object without_bookkeeping(Object object) {
+  const json::Value& metadata = object.metadata();
+  const bool applied = metadata["annotations"].contains(kLastApplied);
+  if (!applied && !metadata.contains("managedFields")) return object;
+  json::Value root = object.json();
+  json::Value& changed = root.ref("metadata");
+  changed.erase("managedFields");
+  if (applied) changed.ref("annotations").erase(kLastApplied);
+  return Object(std::move(root));
+}
 
 Informer::Informer(Client& client, base::Executor& executor, base::Random random, Options options,
                    Handlers handlers)

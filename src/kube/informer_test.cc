@@ -226,6 +226,71 @@ TEST_F(InformerTest, May_be_destroyed_from_its_own_handler) {
   EXPECT_EQ(seen(), "x");
 }
 
+TEST_F(InformerTest, Only_what_is_kept_of_objects_is_held_and_reported) {
+  client.lists = {list_of({pod("a", 1), pod("b", 2)}, 5)};
+  Informer::Options options{core_v1("pods"), "", "", ""};
+  options.page_size = 7;
+  options.keep = [](const Object& object) {
+    if (object.label("hidden") == "yes" || object.name() == "b") return Object();
+    json::Value root = object.json();
+    root.erase("spec");
+    return Object(root);
+  };
+  start(std::move(options));
+  EXPECT_EQ(client.asked[0].option("limit"), "7");
+  EXPECT_EQ(seen(), "+a1 synced");
+  json::Value changed = pod("a", 6);
+  changed.ref("spec", "x") = 1;
+  event(WatchEvent::Type::kModified, changed);
+  EXPECT_EQ(seen(), "-a1+a6");
+  EXPECT_FALSE(informer->find("ns/a").json().contains("spec"));
+  event(WatchEvent::Type::kModified, pod("b", 7));
+  EXPECT_EQ(seen(), "");
+  changed.ref("metadata", "labels", "hidden") = "yes";
+  event(WatchEvent::Type::kModified, changed);
+  EXPECT_EQ(seen(), "-a6");
+  event(WatchEvent::Type::kModified, pod("a", 9));
+  EXPECT_EQ(seen(), "+a9");
+  close();
+  EXPECT_EQ(client.watched.back().option("resourceVersion"), "9");
+}
+
+TEST_F(InformerTest, Failures_are_told_but_no_expired_version) {
+  std::vector<Code> told;
+  Informer::Handlers handlers;
+  handlers.on_error = [&](const base::Error& error) {
+    told.push_back(error.code);
+    if (told.size() == 3) informer.reset();
+  };
+  client.lists = {base::error(Code::kForbidden, "no"), list_of({}, 5), list_of({}, 6)};
+  informer = std::make_unique<Informer>(client, loop, base::Random(1),
+                                        Informer::Options{core_v1("pods"), "", "", ""}, handlers);
+  informer->start();
+  loop.advance(base::seconds(1));
+  EXPECT_EQ(told, (std::vector<Code>{Code::kForbidden}));
+  close(base::error(Code::kExpired, "too old"));
+  loop.advance(base::seconds(1));
+  close();
+  EXPECT_EQ(told.size(), 1U);
+  loop.advance(base::seconds(1));
+  close(base::error(Code::kNotFound, "gone"));
+  loop.advance(base::seconds(60));
+  close(base::error(Code::kNotFound, "gone"));
+  EXPECT_EQ(told, (std::vector<Code>{Code::kForbidden, Code::kNotFound, Code::kNotFound}));
+  EXPECT_FALSE(informer);  // which its own handler may end
+}
+
+TEST_F(InformerTest, Bookkeeping_is_what_managers_and_kubectl_wrote_down) {
+  json::Value object = pod("a", 1);
+  const Object plain(object);
+  EXPECT_TRUE(without_bookkeeping(plain).json().same_node(plain.json()));
+  object.ref("metadata", "annotations", "mine") = "x";
+  const json::Value wanted = object;
+  object.ref("metadata", "managedFields") = json::Value::array({1});
+  object.ref("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration") = "{}";
+  EXPECT_EQ(without_bookkeeping(Object(object)).json(), wanted);
+}
+
 // Whatever happens on the way, the copy ends up as the server's state.
 TEST_F(InformerTest, Ends_with_the_truth_after_any_sequence_of_faults) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
