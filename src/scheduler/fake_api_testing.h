@@ -71,6 +71,7 @@ class FakeApi : public kube::Client {
                                             std::function<void(base::Status)>) override {
     auto out = std::make_unique<WatchOf>();
     out->resource = request.gvr.resource;
+    out->group = request.gvr.group;
     out->on_event = std::move(on_event);
     out->all = &watches_;
     watches_.push_back(out.get());
@@ -80,15 +81,24 @@ class FakeApi : public kube::Client {
  private:
   struct WatchOf : base::Subscription {
     std::string resource;
+    std::string group;
     std::function<void(kube::WatchEvent)> on_event;
     std::vector<WatchOf*>* all = nullptr;
     ~WatchOf() override { std::erase(*all, this); }
   };
 
+  // Kinds of several groups have the same name; an object that names no API is of any.
+  static bool in_group(const kube::Object& object, std::string_view group) {
+    const std::string_view api = object.api_version();
+    const size_t slash = api.find('/');
+    return api.empty() || group == (slash == api.npos ? std::string_view() : api.substr(0, slash));
+  }
+
   void tell(const std::string& resource, kube::WatchEvent::Type type, const kube::Object& object) {
     loop_.post([this, resource, type, object] {
       for (WatchOf* watch : std::vector(watches_)) {
-        if (watch->resource == resource) watch->on_event({type, object});
+        if (watch->resource == resource && in_group(object, watch->group))
+          watch->on_event({type, object});
       }
     });
   }
@@ -102,7 +112,9 @@ class FakeApi : public kube::Client {
     }
     if (request.verb == kube::Verb::kList) {
       json::Value items = json::Value::array();
-      for (const auto& [key, object] : objects_[resource]) items.push_back(object.json());
+      for (const auto& [key, object] : objects_[resource]) {
+        if (in_group(object, request.gvr.group)) items.push_back(object.json());
+      }
       json::Value out = yaml("{kind: List, apiVersion: v1}");
       out.set("items", items);
       out.ref("metadata", "resourceVersion") = std::to_string(version_);
