@@ -107,5 +107,17 @@ TEST(Puts, Make_leases_and_the_like_but_nothing_else) {
   EXPECT_EQ(api.update("configmaps", TestApi::config_map("m", "1")).error().code, Code::kNotFound);
 }
 
+TEST(Puts, Make_nothing_where_a_uid_says_that_it_was_there) {
+  TestApi api;
+  Value lease = TestApi::parse(R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":
+      {"name":"l","namespace":"default","uid":"a-uid"},"spec":{"holderIdentity":"a"}})");
+  const auto reply = api.reply(
+      TestApi::request(kube::Verb::kUpdate, "leases.coordination.k8s.io", "default", "l", lease));
+  ASSERT_FALSE(reply.result);
+  EXPECT_EQ(reply.result.error().code, Code::kConflict);
+  EXPECT_THAT(reply.result.error().message,
+              HasSubstr("UID in precondition: a-uid, UID in object meta: "));
+}
+
 }  // namespace
 }  // namespace tessera::apiserver

@@ -43,6 +43,13 @@ void create_by_put(Core& core, const CallPtr& call) {
                                         name.as_string(), call->request.name)));
   }
   if (const auto may = may_create(core, *call); !may) return fail(core, call, may.error());
+  // A uid stands for an object that was there: its writer must hear that it has gone.
+  if (const json::Value& uid = call->request.body["metadata"]["uid"]; !uid.as_string().empty()) {
+    json::Value nothing;
+    nothing.ref("metadata", "name") = call->request.name;
+    nothing.ref("metadata", "namespace") = call->request.ns;
+    return fail(core, call, other_uid(*call->kind, nothing, uid.as_string()));
+  }
   auto create = std::make_shared<Call>(*call);
   create->request.body.ref("metadata").erase("resourceVersion");
   create->done = [&core, call](ApiReply reply) {
