@@ -164,9 +164,7 @@ std::string Verdict::message(const Interner& names) const {
   return fmt::format("0/{} nodes are available: {}.", nodes, fmt::join(parts, ", "));
 }
 
-std::string Verdict::nearest_text(const Cluster& cluster) const {
-  if (!nearest.valid() || !cluster.present(nearest)) return "";
-  if (never_fits(nearest_missing)) return "no node could hold it, even when empty";
+std::string Verdict::short_of(const Cluster& cluster) const {
   std::vector<std::string> parts;
   for (const Finding& f : nearest_missing) {
     std::string_view what = resource_text(f.reason, f.resource, cluster.names());
@@ -186,8 +184,14 @@ std::string Verdict::nearest_text(const Cluster& cluster) const {
         parts.push_back(fmt::format("{} {}", f.missing, what));
     }
   }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string Verdict::nearest_text(const Cluster& cluster) const {
+  if (!nearest.valid() || !cluster.present(nearest)) return "";
+  if (never_fits(nearest_missing)) return "no node could hold it, even when empty";
   return fmt::format("nearest: {}, short of {}", cluster.names().text(cluster.spec(nearest).name),
-                     fmt::join(parts, ", "));
+                     short_of(cluster));
 }
 
 }  // namespace tessera::scheduler::core

@@ -32,6 +32,8 @@ struct Verdict {
   std::string message(const Interner& names) const;
   // "nearest: node-7, short of 2 nvidia.com/gpu"; empty where there is none.
   std::string nearest_text(const Cluster& cluster) const;
+  // "2 nvidia.com/gpu, 500m cpu": what the nearest node is short of; empty where there is none.
+  std::string short_of(const Cluster& cluster) const;
 };
 
 Verdict explain(const Cluster& cluster, const PodRequest& request);
