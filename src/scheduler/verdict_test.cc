@@ -13,8 +13,6 @@ using queueing::testing::limited;
 using queueing::testing::queue;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 // The verdict, after it was seen to survive its own JSON.
 Verdict told(const Lab& lab, GangId id) {
