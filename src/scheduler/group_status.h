@@ -3,8 +3,8 @@
 // Shape:   group_status() answers with the merge patch of the object's status, or nothing where the object says it already:
 //          applied, and asked again, it answers nothing. It reads what was before from the object alone, so that a restart
 //          changes nothing. Lists of conditions are written as a whole: send the patch with the resourceVersion it was made for.
-//          Volcano:   phase, counters, conditions Unschedulable, Scheduled and ours. Its PodGroups have no status subresource:
-//                     the patch goes to the object itself.
+//          Volcano:   phase, counters, conditions Unschedulable, Scheduled and ours. Its own definition of PodGroups has no
+//                     status subresource: the patch goes to the object itself, but to the subresource where one is served.
 //          Plugins:   (scheduling.x-k8s.io) phase, counters, scheduleStartTime, occupiedBy. There are no conditions in it, so
 //                     neither the reason nor the planned start can be said there: the pods say it.
 //          Kubernetes: PodGroupScheduled in v1alpha2, PodGroupInitiallyScheduled from v1alpha3 and v1beta1 on, which stay True
