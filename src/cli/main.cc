@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   CommandLine line("tessera", "GPU orchestration for Kubernetes");
   add_up(line);
   add_apply(line);
+  add_scheduler(line);
   add_top(line);
   add_replay(line);
   add_replay_queues(line);

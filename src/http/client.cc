@@ -41,6 +41,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   void enqueue(std::function<void()> command);
   void submit(std::unique_ptr<Transfer> transfer);
   void start_waiting();
+  void keep_connections();
   void start(std::unique_ptr<Transfer> transfer);
   void take_finished();
   void finish(Transfer& transfer, base::Result<Response> result);
@@ -63,6 +64,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   std::deque<std::unique_ptr<Transfer>> waiting;  // calls beyond connections_max
   std::unordered_map<CURL*, std::unique_ptr<Transfer>> active;
   int active_calls = 0;
+  int active_streams = 0;
 };
 
 void Client::Impl::enqueue(std::function<void()> command) {
@@ -103,6 +105,13 @@ void Client::Impl::submit(std::unique_ptr<Transfer> transfer) {
   }
 }
 
+// libcurl counts connections in use with those that it keeps for the next call: were streams left out, every call would
+// begin with a new TLS handshake.
+void Client::Impl::keep_connections() {
+  curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS,
+                    static_cast<long>(std::max(1, options.connections_max) + active_streams));
+}
+
 void Client::Impl::start_waiting() {
   while (!waiting.empty() && active_calls < std::max(1, options.connections_max)) {
     std::unique_ptr<Transfer> transfer = std::move(waiting.front());
@@ -119,7 +128,10 @@ void Client::Impl::start(std::unique_ptr<Transfer> transfer) {
   }
   CURL* handle = transfer->handle.get();
   curl_easy_setopt(handle, CURLOPT_SHARE, share);
-  active_calls += transfer->stream ? 0 : 1;
+  const bool stream = transfer->stream != nullptr;
+  active_calls += stream ? 0 : 1;
+  active_streams += stream ? 1 : 0;
+  if (stream) keep_connections();
   active.emplace(handle, std::move(transfer));
   curl_multi_add_handle(multi, handle);
 }
@@ -135,6 +147,7 @@ void Client::Impl::take_finished() {
     active.erase(found);
     curl_multi_remove_handle(multi, transfer->handle.get());
     active_calls -= transfer->stream ? 0 : 1;
+    active_streams -= transfer->stream ? 1 : 0;
     finish(*transfer, outcome(*transfer, code, options));
   }
   start_waiting();
@@ -187,6 +200,7 @@ void Client::Impl::cancel(uint64_t id) {
     if (it->second->id != id) continue;
     curl_multi_remove_handle(multi, it->first);
     active.erase(it);
+    --active_streams;
     return;
   }
 }
@@ -218,8 +232,7 @@ Client::Client(ClientOptions options, base::Executor& executor) {
   impl_->multi = curl_multi_init();
   impl_->share = curl_share_init();
   curl_share_setopt(impl_->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-  curl_multi_setopt(impl_->multi, CURLMOPT_MAXCONNECTS,
-                    static_cast<long>(std::max(1, impl_->options.connections_max)));
+  impl_->keep_connections();
   impl_->thread = std::thread([impl = impl_] { impl->run(); });
   pthread_setname_np(impl_->thread.native_handle(), "http-client");
 }

@@ -159,6 +159,21 @@ Connection::Outcome Connection::drain() {
   return fail("the stream ended");
 }
 
+Connection::Outcome Connection::receive(std::string& out) {
+  static char buffer[64 << 10];
+  int got = 0;
+  do {
+    take_chunks();
+    out.append(body_);
+    body_.clear();
+    if (!why_.empty()) return Outcome::kFailed;
+    got = SSL_read(ssl_, buffer, sizeof buffer);
+    if (got > 0) in_.append(buffer, static_cast<size_t>(got));
+  } while (got > 0);
+  if (SSL_get_error(ssl_, got) == SSL_ERROR_WANT_READ) return Outcome::kStreaming;
+  return fail("the stream ended");
+}
+
 bool Connection::parse_head() {
   const size_t end = in_.find("\r\n\r\n");
   if (end == std::string::npos) return false;

@@ -48,6 +48,8 @@ class Connection {
   Outcome advance();
   // Throws away what comes on a stream.
   Outcome drain();
+  // Appends what has come on a stream, without its framing.
+  Outcome receive(std::string& out);
 
  private:
   Outcome fail(std::string why);

@@ -4,6 +4,8 @@
 //   tessera_load fill  ... --requests 100000      creates pods
 //   tessera_load pages ... [--limit 500]          lists all pods in pages while others are created
 //   tessera_load watch ... --connections 1000     opens a watch each, says so, and holds them until its input ends
+//   tessera_load schedule ... --scheduler NAME    pods for a scheduler (load_schedule.h): --nodes, --pods, --rate, --gang,
+//                                                 --gang-api, --limit-s
 //
 // Prints one line of JSON.
 
@@ -18,6 +20,7 @@
 
 #include "json/parse.h"
 #include "load_loop.h"
+#include "load_schedule.h"
 
 namespace tessera::load {
 namespace {
@@ -29,7 +32,18 @@ struct Options {
   int connections = 16;
   uint64_t seed = 1;
   uint64_t limit = 500;
+  Schedule schedule;
 };
+
+void read_schedule_option(Schedule& schedule, std::string_view name, const char* value) {
+  if (name == "--nodes") schedule.nodes = std::strtoull(value, nullptr, 10);
+  if (name == "--pods") schedule.pods = std::strtoull(value, nullptr, 10);
+  if (name == "--rate") schedule.rate = std::strtod(value, nullptr);
+  if (name == "--gang") schedule.gang = std::max(1, std::atoi(value));
+  if (name == "--gang-api") schedule.gang_api = value;
+  if (name == "--scheduler") schedule.scheduler = value;
+  if (name == "--limit-s") schedule.limit_s = std::strtod(value, nullptr);
+}
 
 Options read_options(int argc, char** argv) {
   Options options;
@@ -43,6 +57,7 @@ Options read_options(int argc, char** argv) {
     if (name == "--certificate") options.target.certificate_file = value;
     if (name == "--key") options.target.key_file = value;
     if (name == "--requests") options.requests = number;
+    read_schedule_option(options.schedule, name, value);
     if (name == "--connections") options.connections = static_cast<int>(number);
     if (name == "--seed") options.seed = number;
     if (name == "--limit") options.limit = number;
@@ -236,8 +251,12 @@ int main(int argc, char** argv) {
   if (options.mode == "mixed") status = run_mixed(options, context);
   if (options.mode == "fill") status = run_fill(options, context);
   if (options.mode == "pages") status = run_pages(options, context);
+  if (options.mode == "schedule") {
+    status = run_schedule(options.schedule, context, options.target);
+  }
   if (options.mode == "watch") status = run_watch(options, context);
-  if (status == 2) fmt::print(stderr, "usage: tessera_load mixed|fill|pages|watch --port P ...\n");
+  if (status == 2)
+    fmt::print(stderr, "usage: tessera_load mixed|fill|pages|watch|schedule --port P ...\n");
   SSL_CTX_free(context);
   return status;
 }
