@@ -23,7 +23,7 @@ struct SchedulerArgs {
   std::string kubeconfig;
   std::vector<std::string> names;
   std::string policy = "fgd";
-  int64_t connections = 4;
+  int64_t connections = 16;
   bool verbose = false;
 };
 
@@ -80,7 +80,7 @@ int run_scheduler(const SchedulerArgs& args) {
   base::LoopThread loop("scheduler");
   config->client.connections_max = static_cast<int>(args.connections);
   const std::string url = config->client.base_url;
-  kube::HttpClient client(std::move(config->client), loop);
+  kube::HttpClient client(std::move(config->client), loop, kube::ManagedFields::kLeftOut);
   scheduler::Scheduler::Options options;
   if (!args.names.empty()) options.names = args.names;
   options.policy = *policy;

@@ -31,18 +31,40 @@ class RawServer {
   RawServer(const RawServer&) = delete;
   RawServer& operator=(const RawServer&) = delete;
 
+  // One connection of the client.
+  class Peer {
+   public:
+    explicit Peer(int fd) : fd_(fd) {}
+    ~Peer() { ::close(fd_); }
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+    // A request without a body; false where the client closed.
+    bool read_request() {
+      std::string request;
+      char buffer[4096];
+      while (request.find("\r\n\r\n") == std::string::npos) {
+        const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
+        if (n <= 0) return false;
+        request.append(buffer, static_cast<size_t>(n));
+      }
+      return true;
+    }
+    void send(std::string_view answer) {
+      (void)!::send(fd_, answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+
+   private:
+    int fd_;
+  };
+  std::unique_ptr<Peer> accept() {
+    return std::make_unique<Peer>(::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
+  }
+
   // Takes one connection, reads one request, sends the text and closes.
   void serve_once(std::string_view answer) {
-    const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-    std::string request;
-    char buffer[4096];
-    while (request.find("\r\n\r\n") == std::string::npos) {
-      const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);
-      if (n <= 0) break;
-      request.append(buffer, static_cast<size_t>(n));
-    }
-    (void)!::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
-    ::close(fd);
+    const auto peer = accept();
+    (void)peer->read_request();
+    peer->send(answer);
   }
 
   uint16_t port = 0;
@@ -275,6 +297,34 @@ TEST(Client, ASlowExecutorHoldsTheStreamBackAndLosesNothing) {
   gate.set_value();
   EXPECT_TRUE(end.get_future().get());
   EXPECT_EQ(bytes, kChunk * kChunks);
+}
+
+// One connection for calls beside two streams: the second call must come on the first one's connection.
+TEST(Client, StreamsDoNotPushTheConnectionKeptForCallsOut) {
+  RawServer server;
+  base::LoopThread loop("test");
+  ClientOptions options = testing::plain_client(server.port);
+  options.connections_max = 1;
+  Client client(options, loop);
+  constexpr std::string_view kStreams = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+  std::vector<std::unique_ptr<base::Subscription>> streams;
+  std::vector<std::unique_ptr<RawServer::Peer>> peers;
+  for (int i = 0; i < 2; ++i) {
+    streams.push_back(client.stream({}, [](std::string) {}, [](base::Status) {}));
+    peers.push_back(server.accept());
+    ASSERT_TRUE(peers.back()->read_request());
+    peers.back()->send(kStreams);
+  }
+  std::unique_ptr<RawServer::Peer> peer;
+  for (int i = 0; i < 3; ++i) {
+    std::promise<base::Result<Response>> promise;
+    client.call({}, [&](base::Result<Response> r) { promise.set_value(std::move(r)); });
+    if (!peer) peer = server.accept();
+    ASSERT_TRUE(peer->read_request()) << "call " << i << " came on another connection";
+    peer->send(kAnswer);
+    EXPECT_EQ(promise.get_future().get()->body, "ok");
+  }
 }
 
 TEST(Client, CallsGoOnBesideMoreStreamsThanConnections) {

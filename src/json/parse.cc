@@ -79,6 +79,33 @@ struct Handler {
   std::string text;       // the string or key being collected
   std::string duplicate;  // path of the first duplicate key
   std::vector<std::string>* duplicates = nullptr;
+  std::string_view leave_out;
+  std::string_view leave_out_in;
+  size_t left_out_depth =
+      0;  // 0: nothing is left out now; 1: the member's own value; more: inside it
+
+  // Whether a value that comes belongs to a member that is left out; its end ends that member.
+  bool left_out() {
+    if (left_out_depth == 0) return false;
+    text.clear();
+    if (left_out_depth == 1) left_out_depth = 0;
+    return true;
+  }
+  bool is_left_out(std::string_view key) const {
+    if (leave_out.empty() || key != leave_out || frames.size() < 2) return false;
+    return frames[frames.size() - 2].object &&
+           members[frames.back().start - 1].name() == leave_out_in;
+  }
+  bool opens_left_out() {
+    if (left_out_depth == 0) return false;
+    ++left_out_depth;
+    return true;
+  }
+  bool closes_left_out() {
+    if (left_out_depth == 0) return false;
+    if (--left_out_depth == 1) left_out_depth = 0;
+    return true;
+  }
 
   std::string path() const {
     std::string out;
@@ -110,10 +137,12 @@ struct Handler {
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
   bool on_object_begin(error_code&) {
+    if (opens_left_out()) return true;
     frames.push_back({true, members.size()});
     return true;
   }
   bool on_object_end(std::size_t, error_code& ec) {
+    if (closes_left_out()) return true;
     const Frame frame = frames.back();
     std::string twice;
     Value made = ObjectBuilder::build(std::span(members).subspan(frame.start), &twice);
@@ -133,10 +162,12 @@ struct Handler {
     return true;
   }
   bool on_array_begin(error_code&) {
+    if (opens_left_out()) return true;
     frames.push_back({false, values.size()});
     return true;
   }
   bool on_array_end(std::size_t, error_code&) {
+    if (closes_left_out()) return true;
     const Frame frame = frames.back();
     Value made = array_of(std::span(values).subspan(frame.start));
     values.resize(frame.start);
@@ -145,21 +176,30 @@ struct Handler {
     return true;
   }
   bool on_key_part(string_view s, std::size_t, error_code&) {
+    if (left_out_depth != 0) return true;
     text.append(s.data(), s.size());
     return true;
   }
   bool on_key(string_view s, std::size_t, error_code&) {
+    if (left_out_depth != 0) return true;
     text.append(s.data(), s.size());
+    if (is_left_out(text)) {
+      left_out_depth = 1;
+      text.clear();
+      return true;
+    }
     const Value* shared = shared_key(text);
     members.push_back(Member{shared != nullptr ? *shared : Value(text), Value()});
     text.clear();
     return true;
   }
   bool on_string_part(string_view s, std::size_t, error_code&) {
+    if (left_out_depth != 0) return true;
     text.append(s.data(), s.size());
     return true;
   }
   bool on_string(string_view s, std::size_t, error_code&) {
+    if (left_out()) return true;
     text.append(s.data(), s.size());
     put(Value(text));
     text.clear();
@@ -170,17 +210,20 @@ struct Handler {
     return true;
   }
   bool on_int64(int64_t i, string_view, error_code&) {
+    if (left_out()) return true;
     text.clear();
     put(Value(i));
     return true;
   }
   bool on_uint64(uint64_t u, string_view, error_code&) {
+    if (left_out()) return true;
     text.clear();
     put(Value(static_cast<double>(u)));
     return true;
   }
   // Boost.JSON's own number may be off by the last bit, so the text is read again.
   bool on_double(double d, string_view s, error_code& ec) {
+    if (left_out()) return true;
     text.append(s.data(), s.size());
     const auto end = std::from_chars(text.data(), text.data() + text.size(), d);
     text.clear();
@@ -193,10 +236,12 @@ struct Handler {
     return true;
   }
   bool on_bool(bool b, error_code&) {
+    if (left_out()) return true;
     put(Value(b));
     return true;
   }
   bool on_null(error_code&) {
+    if (left_out()) return true;
     put(Value());
     return true;
   }
@@ -228,6 +273,8 @@ base::Result<Value> parse(std::string_view text, const ParseOptions& options) {
   boost_options.max_depth = static_cast<size_t>(options.depth_max);
   boost::json::basic_parser<Handler> parser(boost_options);
   parser.handler().duplicates = options.duplicates;
+  parser.handler().leave_out = options.leave_out;
+  parser.handler().leave_out_in = options.leave_out_in;
   error_code ec;
   const size_t used = parser.write_some(false, text.data(), text.size(), ec);
   Handler& handler = parser.handler();

@@ -22,6 +22,9 @@ struct ParseOptions {
   // Collects "path.to.key" of keys that stand twice in an object (the last one wins, as in Go); where this is null, a
   // duplicate key is an error.
   std::vector<std::string>* duplicates = nullptr;
+  // Members of this name that stand in an object of the name `leave_out_in` are passed over; empty: none.
+  std::string_view leave_out = {};
+  std::string_view leave_out_in = {};
 };
 
 base::Result<Value> parse(std::string_view text, const ParseOptions& options = {});

@@ -91,5 +91,30 @@ TEST(Parse, Duplicates_are_collected_when_asked) {
   EXPECT_EQ(twice, std::vector<std::string>{"a.b"});
 }
 
+TEST(Parse, AMemberThatIsLeftOutGoesWithAllThatIsInItAndNothingElse) {
+  ParseOptions options;
+  options.leave_out = "managedFields";
+  options.leave_out_in = "metadata";
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"metadata":{"managedFields":[{"a":{"b":["x",1,2.5,true,null]}},[]],"name":"p"}})",
+       R"({"metadata":{"name":"p"}})"},
+      {R"({"metadata":{"managedFields":"text"},"b":1})", R"({"b":1,"metadata":{}})"},
+      {R"({"metadata":{"managedFields":12345678901234567890},"b":2})", R"({"b":2,"metadata":{}})"},
+      {R"({"metadata":{"managedFields":{"metadata":{"managedFields":1}},"z":2}})",
+       R"({"metadata":{"z":2}})"},
+      {R"({"items":[{"metadata":{"managedFields":{},"uid":"u"}},{"metadata":{"uid":"v"}}]})",
+       R"({"items":[{"metadata":{"uid":"u"}},{"metadata":{"uid":"v"}}]})"},
+      {R"({"data":{"managedFields":"mine"},"managedFields":1})",
+       R"({"data":{"managedFields":"mine"},"managedFields":1})"},
+      {R"({"metadata":[{"managedFields":3}]})", R"({"metadata":[{"managedFields":3}]})"},
+  };
+  for (const auto& [text, rest] : cases) {
+    const auto value = parse(text, options);
+    ASSERT_TRUE(value) << text;
+    EXPECT_EQ(value->dump(), rest) << text;
+  }
+  EXPECT_FALSE(parse(R"({"metadata":{"managedFields":[1,}})", options));
+}
+
 }  // namespace
 }  // namespace tessera::json

@@ -5,6 +5,8 @@
 namespace tessera::kube {
 namespace {
 
+constexpr size_t kLineBytesMax = size_t{64} << 20;
+
 // The body of a refused watch comes as the error's text.
 base::Status with_status_object(base::Status status) {
   if (status) return status;
@@ -15,6 +17,8 @@ base::Status with_status_object(base::Status status) {
 
 // What a watch's callbacks share; outlives the subscription until the last callback.
 struct WatchState {
+  explicit WatchState(ManagedFields managed_fields) : lines(kLineBytesMax, managed_fields) {}
+
   WatchLines lines;
   std::function<void(WatchEvent)> on_event;
   std::function<void(base::Status)> on_close;
@@ -51,8 +55,11 @@ class Watch : public base::Subscription {
 
 }  // namespace
 
-HttpClient::HttpClient(http::ClientOptions options, base::Executor& executor)
-    : executor_(executor), http_(std::make_unique<http::Client>(std::move(options), executor)) {}
+HttpClient::HttpClient(http::ClientOptions options, base::Executor& executor,
+                       ManagedFields managed_fields)
+    : executor_(executor),
+      managed_fields_(managed_fields),
+      http_(std::make_unique<http::Client>(std::move(options), executor)) {}
 
 HttpClient::~HttpClient() = default;
 
@@ -63,12 +70,13 @@ void HttpClient::call(Request request, std::function<void(Reply)> done) {
         [done = std::move(done), error = std::move(made).error()] { done(base::error(error)); });
     return;
   }
-  http_->call(std::move(*made), [done = std::move(done)](base::Result<http::Response> response) {
+  http_->call(std::move(*made), [done = std::move(done), managed_fields = managed_fields_](
+                                    base::Result<http::Response> response) {
     if (!response) {
       done(base::error(std::move(response).error()));
       return;
     }
-    done(from_http(*response));
+    done(from_http(*response, managed_fields));
   });
 }
 
@@ -76,7 +84,7 @@ std::unique_ptr<base::Subscription> HttpClient::watch(Request request,
                                                       std::function<void(WatchEvent)> on_event,
                                                       std::function<void(base::Status)> on_close) {
   request.verb = Verb::kList;
-  auto state = std::make_shared<WatchState>();
+  auto state = std::make_shared<WatchState>(managed_fields_);
   state->on_event = std::move(on_event);
   state->on_close = std::move(on_close);
   auto watch = std::make_unique<Watch>(state);

@@ -16,9 +16,13 @@
 
 namespace tessera::kube {
 
+// Whether objects come with metadata.managedFields: half of what a small object weighs, and only of use to those who show it.
+enum class ManagedFields { kKept, kLeftOut };
+
 class HttpClient : public Client {
  public:
-  HttpClient(http::ClientOptions options, base::Executor& executor);
+  HttpClient(http::ClientOptions options, base::Executor& executor,
+             ManagedFields managed_fields = ManagedFields::kKept);
   ~HttpClient() override;
   void call(Request request, std::function<void(Reply)> done) override;
   std::unique_ptr<base::Subscription> watch(Request request,
@@ -27,6 +31,7 @@ class HttpClient : public Client {
 
  private:
   base::Executor& executor_;
+  ManagedFields managed_fields_;
   std::unique_ptr<http::Client> http_;
 };
 
@@ -35,18 +40,22 @@ std::string path_of(const Request& request);
 // The whole request line and body. Errors: kBadRequest where the request names nothing that exists.
 base::Result<http::ClientRequest> to_http(const Request& request, bool watch);
 // What an answer means.
-Reply from_http(const http::Response& response);
+Reply from_http(const http::Response& response,
+                ManagedFields managed_fields = ManagedFields::kKept);
 base::Error error_of_status(const json::Value& status);
 
 // Cuts a stream of chunks into watch events.
 class WatchLines {
  public:
-  explicit WatchLines(size_t line_bytes_max = size_t{64} << 20) : line_bytes_max_(line_bytes_max) {}
+  explicit WatchLines(size_t line_bytes_max = size_t{64} << 20,
+                      ManagedFields managed_fields = ManagedFields::kKept)
+      : line_bytes_max_(line_bytes_max), managed_fields_(managed_fields) {}
   // The events that the chunk completes. After an error the stream is of no more use.
   base::Result<std::vector<WatchEvent>> feed(std::string_view chunk);
 
  private:
   size_t line_bytes_max_;
+  ManagedFields managed_fields_;
   std::string rest_;
 };
 

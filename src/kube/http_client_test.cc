@@ -183,5 +183,17 @@ TEST_F(HttpClientTest, Watches_stream_events_and_end_with_the_reason) {
   EXPECT_EQ(expired.error().code, Code::kExpired);
 }
 
+TEST(HttpAnswer, Managed_fields_are_left_out_where_nobody_wants_them) {
+  const char* pod = R"({"kind":"Pod","metadata":{"managedFields":[{"f:spec":{}}],"name":"p"}})";
+  const http::Response response{200, {}, pod};
+  EXPECT_TRUE(from_http(response)->get("metadata").contains("managedFields"));
+  EXPECT_EQ(from_http(response, ManagedFields::kLeftOut)->get("metadata").dump(),
+            R"({"name":"p"})");
+  WatchLines lines(size_t{1} << 20, ManagedFields::kLeftOut);
+  const auto events = lines.feed(R"({"type":"ADDED","object":)" + std::string(pod) + "}\n");
+  ASSERT_EQ(events->size(), 1U);
+  EXPECT_EQ(events->front().object.metadata().dump(), R"({"name":"p"})");
+}
+
 }  // namespace
 }  // namespace tessera::kube

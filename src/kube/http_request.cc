@@ -57,6 +57,18 @@ bool needs_name(const Request& request) {
   }
 }
 
+json::ParseOptions reading(ManagedFields managed_fields, size_t bytes_max,
+                           std::vector<std::string>& duplicates) {
+  json::ParseOptions out;
+  out.bytes_max = bytes_max;
+  out.duplicates = &duplicates;
+  if (managed_fields == ManagedFields::kLeftOut) {
+    out.leave_out = "managedFields";
+    out.leave_out_in = "metadata";
+  }
+  return out;
+}
+
 std::string_view beginning_of(std::string_view body) {
   return body.substr(0, 200);
 }
@@ -113,11 +125,11 @@ base::Error error_of_status(const json::Value& status) {
   return out;
 }
 
-Reply from_http(const http::Response& response) {
+Reply from_http(const http::Response& response, ManagedFields managed_fields) {
   const bool good = response.status >= 200 && response.status < 300;
   if (good && response.body.empty()) return json::Value();
   std::vector<std::string> duplicates;  // servers may repeat keys; the last one wins, as in Go
-  auto body = json::parse(response.body, {.bytes_max = size_t{1} << 30, .duplicates = &duplicates});
+  auto body = json::parse(response.body, reading(managed_fields, size_t{1} << 30, duplicates));
   const bool status = body && (*body)["kind"].as_string() == "Status";
   if (good) {
     if (!body) {
@@ -136,7 +148,7 @@ Reply from_http(const http::Response& response) {
 
 namespace {
 
-base::Result<WatchEvent> read_event(std::string_view line) {
+base::Result<WatchEvent> read_event(std::string_view line, ManagedFields managed_fields) {
   static constexpr std::array<std::pair<std::string_view, WatchEvent::Type>, 5> kTypes = {
       {{"ADDED", WatchEvent::Type::kAdded},
        {"MODIFIED", WatchEvent::Type::kModified},
@@ -144,7 +156,7 @@ base::Result<WatchEvent> read_event(std::string_view line) {
        {"BOOKMARK", WatchEvent::Type::kBookmark},
        {"ERROR", WatchEvent::Type::kError}}};
   std::vector<std::string> duplicates;
-  auto event = json::parse(line, {.duplicates = &duplicates});
+  auto event = json::parse(line, reading(managed_fields, size_t{64} << 20, duplicates));
   if (!event) {
     return base::error(Code::kUnavailable, "the watch stream is not JSON: {}",
                        event.error().message);
@@ -173,7 +185,7 @@ base::Result<std::vector<WatchEvent>> WatchLines::feed(std::string_view chunk) {
     std::string_view line = chunk.substr(0, end);
     if (!rest_.empty()) line = rest_.append(line);
     if (line.find_first_not_of(" \r\t") != line.npos) {
-      TS_TRY(auto event, read_event(line));
+      TS_TRY(auto event, read_event(line, managed_fields_));
       out.push_back(std::move(event));
     }
     rest_.clear();
