@@ -15,6 +15,7 @@ using base::Code;
 
 constexpr base::Duration kRetryFirst = base::seconds(1);
 constexpr std::string_view kDefinitions = "customresourcedefinitions.apiextensions.k8s.io";
+constexpr std::string_view kAllow = "let the scheduler get, list and watch them (RBAC ClusterRole)";
 // Definitions are large, and little is kept of each.
 constexpr int kDefinitionsPage = 20;
 
@@ -36,6 +37,7 @@ struct Source {
   bool probing = false;
   bool doubted = false;  // the API said that what is read now is not there: to be listed anew
   int failures = 0;      // of tries in a row
+  bool forbidden = false;
   bool forbidden_told = false;
   std::string unknown_told{};
   base::Error error{Code::kTimeout, "no answer", {}};  // the last
@@ -275,16 +277,33 @@ struct ObjectSources::State : std::enable_shared_from_this<State> {
     Source& source = sources[index];
     source.decided = true;
     source.error = error;
-    if (!std::exchange(source.forbidden_told, true)) warn(source);
+    source.forbidden = true;
     again(index, options.probe_period);
+    tell_forbidden();
     check_synced();
+  }
+
+  // In one line, once each of them has been tried: which of them there are cannot be told.
+  void tell_forbidden() {
+    if (!std::ranges::all_of(sources, &Source::decided)) return;
+    std::string names;
+    for (Source& source : sources) {
+      if (!source.forbidden || std::exchange(source.forbidden_told, true)) continue;
+      names += names.empty() ? "" : ", ";
+      names += source.what->name();
+    }
+    if (names.empty()) return;
+    base::log_warn("may not read {}: they count as absent until they can be read; {}", names,
+                   kAllow);
   }
 
   void end_probe(size_t index, std::string_view version, base::Duration delay) {
     Source& source = sources[index];
     source.failures = 0;
+    source.forbidden = false;
     want(source, version);
     again(index, delay);
+    tell_forbidden();
     check_synced();
   }
 
@@ -295,9 +314,7 @@ struct ObjectSources::State : std::enable_shared_from_this<State> {
   // --- all that was there at the start
 
   static std::string_view mend_of(const base::Error& error) {
-    return error.code == Code::kForbidden
-               ? "let the scheduler get, list and watch them (RBAC ClusterRole)"
-               : "see that the API serves them";
+    return error.code == Code::kForbidden ? kAllow : "see that the API serves them";
   }
   static void warn(const Source& source) {
     base::log_warn("cannot read {}: {}: they count as absent until they can be read; {}",
@@ -325,7 +342,8 @@ struct ObjectSources::State : std::enable_shared_from_this<State> {
     if (all)
       base::log_warn("cannot read {}: {}: groups and queues wait until they can be read; {}",
                      kDefinitions, definitions_error.message, mend_of(definitions_error));
-    for (const Source& source : sources) {
+    for (Source& source : sources) {
+      if (source.forbidden && !std::exchange(source.forbidden_told, true)) warn(source);
       if (source.settled() || (all && source.what->served == Served::kByDefinition)) continue;
       warn(source);
     }

@@ -18,7 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
 using testing::yaml;
 
 constexpr const char* kGroups = "podgroups.scheduling.volcano.sh";
@@ -308,13 +307,15 @@ TEST_F(ObjectSourcesTest, A_kind_that_may_not_be_read_is_waited_for_only_so_long
 
 TEST_F(ObjectSourcesTest, Forbidden_unannounced_kinds_hold_nothing_up_and_are_named_once) {
   api.refused[kNative] = Code::kForbidden;
+  api.refused["workloads.scheduling.k8s.io"] = Code::kForbidden;
   ::testing::internal::CaptureStderr();
   start();
   EXPECT_THAT(seen(), ElementsAre("synced"));
   loop.advance(base::seconds(3600));
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("cannot read podgroups.scheduling.k8s.io"));
-  EXPECT_EQ(log.find("cannot read"), log.rfind("cannot read"));
+  EXPECT_THAT(log, HasSubstr("may not read podgroups.scheduling.k8s.io, "
+                             "workloads.scheduling.k8s.io: they count as absent"));
+  EXPECT_EQ(log.find("may not read"), log.rfind("may not read"));
   api.refused.clear();
   api.serve(kNative, "v1beta1");
   api.put(kNative, object("PodGroup", "a"));
@@ -333,6 +334,19 @@ TEST_F(ObjectSourcesTest, An_API_that_does_not_answer_is_waited_for_only_so_long
   start();
   loop.advance(base::seconds(11));
   EXPECT_THAT(seen(), ElementsAre("synced"));
+}
+
+TEST_F(ObjectSourcesTest, What_is_forbidden_is_named_even_where_definitions_never_come) {
+  api.silent.insert(ChangingApi::kDefinitions);
+  api.refused[kNative] = Code::kForbidden;
+  ::testing::internal::CaptureStderr();
+  start();
+  loop.advance(base::seconds(60));
+  EXPECT_THAT(seen(), ElementsAre("synced"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, AllOf(HasSubstr("cannot read customresourcedefinitions"),
+                         HasSubstr("cannot read podgroups.scheduling.k8s.io"),
+                         Not(HasSubstr("queues.tessera.dev"))));
 }
 
 TEST_F(ObjectSourcesTest, An_API_that_fails_at_first_is_asked_again_before_that) {
