@@ -1,9 +1,10 @@
 // The scheduler as a Kubernetes component: mirrors nodes and pods into the core, decides, binds, and says why a pod waits.
 //
-// Shape:   informers of nodes and pods feed a core::Cluster by the piece. A cycle takes waiting pods by priority and arrival, asks the
-//          core, assumes the placement at once and binds it; a bind that fails or is in doubt is settled by reading the
-//          pod before anything is given away again. A pod whose claims wait for it keeps its place until they are bound
-//          (volume_binder.h). Serves pods whose schedulerName is listed in Options.
+// Shape:   informers feed a Model (model.h) by the piece; its cycle decides who starts, who goes first and who has to make room.
+//          A placement is assumed at once and bound; a bind that fails or is in doubt is settled by reading the pod before
+//          anything is given away again. A pod whose claims wait for it keeps its place until they are bound
+//          (volume_binder.h). Evictions go through the Eviction API (evictor.h). Serves pods whose schedulerName is
+//          listed in Options.
 // Errors:  API errors are retried with back-off and never end it.
 // Threads: everything on the executor given, which must be the client's.
 // Source:  kube-scheduler (conditions, events and their wording).
@@ -20,6 +21,7 @@
 #include "base/random.h"
 #include "kube/client.h"
 #include "scheduler/core/policy.h"
+#include "scheduler/queueing/engine.h"
 
 namespace tessera::scheduler {
 
@@ -28,7 +30,7 @@ class Scheduler {
   struct Options {
     std::vector<std::string> names = {"tessera"};  // schedulerName values served
     core::Policy policy = core::Policy::kFgd;
-    size_t pods_per_cycle = 64;
+    queueing::EngineOptions engine{};  // its `scheduler` is made from `policy` and `mix`
     size_t binds_in_flight_max = 512;
     base::Duration explain_period =
         base::seconds(10);  // how often one pod's reason is written anew
@@ -37,6 +39,9 @@ class Scheduler {
     bool events = true;
     // The mix that FGD measures against, made with the core's own interner; empty: learned from arrivals.
     std::function<core::TypicalMix(core::Interner&)> mix;
+    // Only nodes and pods with this label and value are served; an empty value: those without it. Empty key: all.
+    std::string shard_key{};
+    std::string shard_value{};
   };
 
   Scheduler(kube::Client& client, base::Executor& executor, const base::Clock& clock,
@@ -47,8 +52,7 @@ class Scheduler {
   struct Stats {
     uint64_t bound = 0;  // acknowledged binds
     uint64_t bind_errors = 0;
-    size_t waiting = 0;  // to be tried now
-    size_t parked = 0;   // tried, no place
+    size_t waiting = 0;  // without a place
     size_t assumed = 0;  // placed, not yet seen bound
     size_t nodes = 0;
   };

@@ -231,6 +231,8 @@ NodeView translate_node(const kube::Node& node, core::Interner& names) {
   }
   std::ranges::sort(spec.extended, {}, &core::ResourceAmount::id);
   spec.labels = translate_labels(node.meta.labels, names);
+  const std::string_view replicas = text_at(node.meta.labels, "nvidia.com/gpu.replicas");
+  if (const auto count = integer(replicas, "", 1, 1000)) view.replicas_per_gpu = *count;
   for (const kube::Taint& taint : node.taints) spec.taints.push_back(translate_taint(taint, names));
   return view;
 }

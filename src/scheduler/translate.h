@@ -23,7 +23,8 @@ namespace tessera::scheduler {
 // What the bridge knows of a node beyond the core's spec: which physical GPU each device of the core is.
 struct NodeView {
   core::NodeSpec spec;
-  std::vector<int> gpu_index;  // of device 0, 1, ...
+  std::vector<int> gpu_index;    // of device 0, 1, ...
+  int64_t replicas_per_gpu = 0;  // of time-slicing, as its label says; 0: it does not
 };
 
 NodeView translate_node(const kube::Node& node, core::Interner& names);

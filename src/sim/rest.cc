@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/core/scheduler.h"
-#include "scheduler/mirror.h"
+#include "scheduler/model.h"
 
 namespace tessera::sim {
 namespace {
@@ -39,10 +38,6 @@ bool finished(const Object& pod) {
 
 bool bound(const Object& pod) {
   return !pod.get("spec", "nodeName").as_string().empty();
-}
-
-bool waits(const Object& pod) {
-  return !bound(pod) && !finished(pod) && !pod.deleting();
 }
 
 base::Status check_node(const Object& node) {
@@ -82,26 +77,18 @@ base::Status check_pod(const Object& pod, Time now) {
   return error(Code::kInternal, "pod {} waits and nobody says why", pod.key());
 }
 
-// Nobody waits in vain: what the scheduler kept up piece by piece, built anew, has no place either.
+// Nobody waits in vain: what the scheduler kept up piece by piece, built anew, would start nobody either.
 base::Status check_places(const RestView& view) {
-  scheduler::Mirror mirror;
-  for (const Object& node : view.nodes) mirror.on_node({}, node);
-  for (const Object& pod : view.pods) {
-    if (!bound(pod) || finished(pod)) continue;
-    mirror.confirm(mirror.track(pod), pod.get("spec", "nodeName").str());
-  }
-  scheduler::core::Scheduler decider({});
-  for (const Object& pod : view.pods) {
-    if (!waits(pod)) continue;
-    const scheduler::Tracked& tracked = mirror.track(pod);
-    if (!tracked.request) continue;
-    if (auto place = decider.place(mirror.cluster(), *tracked.request)) {
-      return error(Code::kInternal, "pod {} waits though {} has room (\"{}\")", pod.key(),
-                   mirror.node_name(place->node),
-                   condition(pod, "PodScheduled")["message"].as_string());
-    }
-  }
-  return {};
+  scheduler::Model model({.names = {"tessera", "default-scheduler"}});
+  for (const Object& node : view.nodes) model.on_node(node, node.name(), view.now);
+  for (const Object& pod : view.pods) model.on_pod(pod.key(), pod, view.now);
+  model.settle_found(view.now);
+  const scheduler::Decisions decisions = model.cycle(view.now);
+  if (decisions.binds.empty()) return {};
+  const scheduler::PodEntry& pod = *model.find(decisions.binds.front().pod);
+  return error(Code::kInternal, "pod {} waits though {} has room (\"{}\")", pod.object.key(),
+               model.node_name(decisions.binds.front().placement.node),
+               condition(pod.object, "PodScheduled")["message"].as_string());
 }
 
 bool owned_by(const Object& pod, std::string_view uid) {

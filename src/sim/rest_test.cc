@@ -33,7 +33,7 @@ kube::Object pod(std::string_view where, int gpus, std::string_view status,
                  std::string_view meta = "") {
   return object(fmt::format(R"(
 metadata: {{name: p, namespace: d, uid: u, creationTimestamp: "2026-01-01T00:00:00Z"{}}}
-spec: {{nodeName: '{}', containers: [{{name: a, resources: {{limits: {{nvidia.com/gpu: {}}}}}}}]}}
+spec: {{schedulerName: tessera, nodeName: '{}', containers: [{{name: a, resources: {{limits: {{nvidia.com/gpu: {}}}}}}}]}}
 status: {}
 )",
                             meta, where, gpus, status));

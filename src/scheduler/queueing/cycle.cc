@@ -165,6 +165,10 @@ void Cycle::step(QueueId leaf, Turns& turns) {
 // Members to place together: up to the minimum of each sub-group and of the gang, or one where it runs already.
 bool Cycle::choose(GangId id, Choice& choice, Wait& wait) const {
   const Gang& gang = engine_.gang(id);
+  if (!gang.spec.hold.empty()) {
+    wait.reason = WaitReason::kHeld;
+    return false;
+  }
   std::vector<int32_t> missing(gang.placed_of.size(), 0);
   int32_t missing_all = std::max(0, gang.spec.min_members - gang.placed);
   for (size_t s = 0; s < gang.spec.subgroup_mins.size(); ++s)

@@ -28,6 +28,13 @@ Engine::Engine(EngineOptions options) : options_(options), scheduler_(options.sc
   set_queues({}, {});
 }
 
+void Engine::set_options(EngineOptions options) {
+  if (options.scheduler.policy != options_.scheduler.policy ||
+      options.scheduler.mix.pods != options_.scheduler.mix.pods)
+    scheduler_ = core::Scheduler(options.scheduler);
+  options_ = std::move(options);
+}
+
 void Engine::set_queues(std::vector<QueueSpec> specs, base::Time now) {
   advance_history(now);
   std::unordered_map<std::string, DecayedUsage> history;
@@ -230,6 +237,60 @@ MemberId Engine::add_running(GangId id, MemberSpec spec, const core::Placement& 
 void Engine::set_saved(MemberId id, base::Time saved) {
   Member& member = member_of(id);
   member.saved = std::max(member.started, saved);
+}
+
+void Engine::update_member(MemberId id, MemberSpec spec) {
+  Member& member = member_of(id);
+  Gang& gang = gang_of(member.gang);
+  if (member.state != MemberState::kWaiting) {
+    member.spec.budgets = std::move(spec.budgets);
+    return;
+  }
+  TS_CHECK(spec.request != nullptr, "a member of {} without a request", gang.spec.name);
+  want(gang, wanted_by(member.spec), -1);
+  member.spec = std::move(spec);
+  member.spec.subgroup = subgroup_in(gang, member.spec.subgroup);
+  member.shape = core::hash_of(member.spec.request->shape);
+  want(gang, wanted_by(member.spec), 1);
+}
+
+void Engine::update_devices(MemberId id, uint32_t devices) {
+  Member& member = member_of(id);
+  if (!member.pod.valid() || member.placement.devices == devices) return;
+  cluster_.update_devices(member.pod, devices);
+  member.placement = cluster_.pod(member.pod).placement;
+}
+
+void Engine::settle_found(base::Time now) {
+  for (size_t g = 0; g < gangs_.size(); ++g) {
+    Gang& gang = gangs_[g];
+    if (!gang.present || gang.ever_started || gang.placed == 0) continue;
+    if (gang.placed >= gang.spec.min_members || gang.placed + gang.waiting < gang.spec.min_members)
+      continue;
+    gang.ever_started = true;
+    gang.broken_since = now;
+    broken_.insert(GangId(static_cast<int32_t>(g)));
+  }
+}
+
+void Engine::stays(MemberId id, base::Time now) {
+  if (member_of(id).state != MemberState::kLeaving) return;
+  for (GangId g : std::vector<GangId>(claims_.begin(), claims_.end())) {
+    const std::vector<MemberId>& awaits = gang(g).awaits;
+    if (std::find(awaits.begin(), awaits.end(), id) != awaits.end()) drop_claim(g, now);
+  }
+  Member& member = member_of(id);
+  if (!member.pod.valid()) return;
+  Gang& gang = gang_of(member.gang);
+  member.state = MemberState::kPlaced;
+  ++gang.placed;
+  ++gang.placed_of[static_cast<size_t>(member.spec.subgroup)];
+  if (gang.placed >= gang.spec.min_members) {
+    gang.ever_started = true;
+    gang.broken_since.reset();
+    broken_.erase(member.gang);
+  }
+  relist(member.gang);
 }
 
 void Engine::place(MemberId id, core::PodId pod, base::Time now, MemberState state) {

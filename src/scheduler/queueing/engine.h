@@ -105,7 +105,10 @@ struct QueueUse {
 class Engine {
  public:
   explicit Engine(EngineOptions options);
+  // From the next cycle on.
+  void set_options(EngineOptions options);
 
+  const EngineOptions& options() const { return options_; }
   core::Cluster& cluster() { return cluster_; }
   const core::Cluster& cluster() const { return cluster_; }
   Dims& dims() { return dims_; }
@@ -126,6 +129,15 @@ class Engine {
   MemberId add_running(GangId gang, MemberSpec spec, const core::Placement& placement,
                        base::Time started);
   void set_saved(MemberId id, base::Time saved);
+  // Another request, amounts, sub-group or budgets of one that waits; of one that has a place only budgets count.
+  void update_member(MemberId id, MemberSpec spec);
+  // The devices that a placed member really has, once they are known.
+  void update_devices(MemberId id, uint32_t devices);
+  // After all that is there has been told of: gangs with less than their minimum placed, and members enough for it, lost the
+  // others while nobody looked.
+  void settle_found(base::Time now);
+  // Its eviction was refused for good: it keeps its place, and those who awaited it wait again.
+  void stays(MemberId id, base::Time now);
   // Finished, failed, deleted or evicted and gone: gives back what it had.
   void remove_member(MemberId id, base::Time now);
   // Its bind was refused: it waits again.
@@ -134,6 +146,9 @@ class Engine {
   void set_budget(BudgetId id, int64_t allowed);
 
   Plan cycle(base::Time now);
+  // Something waits that time alone may change: a claim, a broken gang, a planned start.
+  bool restless() const { return !claims_.empty() || !broken_.empty() || waiting() > 0; }
+  int32_t waiting() const { return uses_[0].waiting + static_cast<int32_t>(stray_.size()); }
 
   const Gang& gang(GangId id) const { return gangs_[static_cast<size_t>(id.value)]; }
   const Member& member(MemberId id) const { return members_[static_cast<size_t>(id.value)]; }

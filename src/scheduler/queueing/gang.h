@@ -35,6 +35,9 @@ struct GangSpec {
   bool preempts = true;      // may evict others
   bool preemptible = true;   // may be evicted
   bool evict_whole = false;  // even its members beyond the minimum never go alone
+  std::string
+      hold{};  // not to start before this is mended: a sentence; empty where nothing is wrong
+  bool operator==(const GangSpec&) const = default;
 };
 
 struct MemberSpec {

@@ -6,6 +6,7 @@ namespace tessera::scheduler::queueing {
 namespace {
 
 std::string problem_of(const QueueSpec& spec) {
+  if (!spec.problem.empty()) return spec.problem;
   if (spec.weight < 0 || spec.weight > kWeightMax)
     return fmt::format("weight {} is out of range: give 0 to {}", spec.weight, kWeightMax);
   for (const auto& [dim, amount] : spec.quota) {

@@ -43,7 +43,8 @@ struct QueueSpec {
   base::Duration runtime_min{};
   // So many waiting gangs, first in line first, get a planned start that nothing behind them may delay.
   int32_t reservations = 1;
-  bool open = true;  // false: takes no new jobs
+  bool open = true;       // false: takes no new jobs
+  std::string problem{};  // found by whoever read the definition; closed where not empty
 };
 
 struct Queue {

@@ -45,7 +45,10 @@ std::string capacity_text(const Engine& engine, const Gang& gang, const Wait& wa
     text = fmt::format("{} of its {} members that must start together have no place: {}",
                        std::max<int64_t>(gang.spec.min_members - gang.placed - wait.have, 1),
                        gang.spec.min_members, text);
-  if (verdict.code == base::Code::kNever) text += " (no node could hold it even when empty)";
+  const std::string nearest = verdict.nearest_text(engine.cluster());
+  if (!nearest.empty()) text += " " + nearest + ".";
+  if (verdict.code == base::Code::kNever && verdict.nodes > 0)
+    text += " (no node could hold it even when empty)";
   return text;
 }
 
@@ -55,6 +58,8 @@ std::string_view name_of(WaitReason reason) {
   switch (reason) {
     case WaitReason::kNone:
       return "None";
+    case WaitReason::kHeld:
+      return "Held";
     case WaitReason::kNoQueue:
       return "NoQueue";
     case WaitReason::kClosed:
@@ -95,6 +100,8 @@ std::string Engine::why(GangId id) const {
   switch (wait.reason) {
     case WaitReason::kNone:
       return {};
+    case WaitReason::kHeld:
+      return gang.spec.hold;
     case WaitReason::kNoQueue:
       return fmt::format("queue \"{}\" does not exist: create it, or name another",
                          gang.spec.queue);

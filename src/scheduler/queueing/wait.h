@@ -14,6 +14,7 @@ namespace tessera::scheduler::queueing {
 
 enum class WaitReason : uint8_t {
   kNone,      // not looked at yet, or it does not wait
+  kHeld,      // GangSpec::hold says what is wrong with the gang itself
   kNoQueue,   // the queue does not exist
   kClosed,    // the queue is closed, or its definition makes no sense
   kNotLeaf,   // the queue has queues under it

@@ -1,0 +1,105 @@
+// Inside of scheduler.h: the driver around a Model. What it decides is carried out by three parts, each in its own file:
+// scheduler_bind.cc, evictor.h, scheduler_explain.cc.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "kube/events.h"
+#include "kube/informer.h"
+#include "scheduler/evictor.h"
+#include "scheduler/model.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/volume_binder.h"
+
+namespace tessera::scheduler {
+
+inline constexpr base::Duration kBackOffFirst = base::seconds(1);
+inline constexpr base::Duration kBackOffMax = base::seconds(10);
+
+// What was said about a waiting pod.
+struct Telling {
+  std::string told{};  // the reason last written to the API
+  base::Time told_at{INT64_MIN / 2};
+  bool queued = false;
+  int failures = 0;  // of binds, in a row
+};
+
+struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
+  State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Options o);
+
+  void start();
+  void start_informers();
+  std::unique_ptr<kube::Informer> informer(
+      const char* resource,
+      std::function<void(const kube::Object&, const kube::Object&)> on_change);
+  void on_node(const kube::Object& before, const kube::Object& after);
+  void on_pod(const kube::Object& before, const kube::Object& after);
+  void forget_volumes(const std::string& key, const kube::Object& pod);
+  // Time that goes on evenly, whatever the wall clock does.
+  base::Time now() const;
+  bool ready() const;
+  void request_cycle();
+  void cycle();
+  void look_again_later();
+  void consider_volumes();
+
+  void place(const BindDecision& decision);
+  void volumes_done(const std::string& key, const std::string& uid, kube::Request binding,
+                    const base::Status& status);
+  kube::Request binding_of(const PodEntry& pod, const BindDecision& decision) const;
+  void bind(kube::Request binding);
+  void send_binds();
+  void bind_done(const std::string& key, const std::string& uid, const std::string& node,
+                 const kube::Reply& reply);
+  void settle(const std::string& key, const std::string& uid, base::Duration wait,
+              const std::string& problem);
+  void settled(const std::string& key, const std::string& uid, base::Duration wait,
+               const std::string& problem, const kube::Reply& reply);
+  void give_up(const std::string& key, const std::string& problem);
+
+  void explain_touched();
+  void explain_later(const std::string& key);
+  void explain_some();
+  void explain_next();
+  bool waits(const PodEntry* pod) const;
+  void tell(const PodEntry& pod, const std::string& why);
+
+  template <class F>
+  void after(base::Duration delay, F task) {
+    executor.post_after(delay, [weak = weak_from_this(), task = std::move(task)] {
+      if (auto self = weak.lock()) task(*self);
+    });
+  }
+
+  kube::Client& client;
+  base::Executor& executor;
+  const base::Clock& clock;
+  base::Random random;
+  Options options;
+  base::Time wall_at_start;
+  base::Duration monotonic_at_start;
+  Model model;
+  kube::EventRecorder recorder;
+  std::unique_ptr<kube::Informer> nodes;
+  std::unique_ptr<kube::Informer> pods;
+  std::unique_ptr<VolumeBinder> volumes;
+  std::unique_ptr<Evictor> evictor;
+  std::unordered_map<std::string, Telling> tellings;
+  std::deque<std::string> to_explain;        // never told, oldest first
+  std::deque<std::string> to_explain_again;  // told before
+  std::deque<kube::Request> binds;           // to be sent
+  bool settled_found = false;
+  bool cycle_posted = false;
+  bool look_posted = false;
+  bool explain_posted = false;
+  int explained = 0;  // since explained_since
+  base::Duration explained_since{};
+  base::Duration cycle_not_before{};
+  size_t binds_in_flight = 0;
+  Stats counts;
+};
+
+}  // namespace tessera::scheduler
