@@ -55,6 +55,7 @@ void Engine::set_queues(std::vector<QueueSpec> specs, base::Time now) {
     Gang& gang = gangs_[g];
     if (!gang.present) continue;
     gang.leaf = tree_.find(gang.spec.queue);
+    gang.wait = Wait();  // it names queues of before
     for (MemberId id : gang.members) {
       const Member& member = member_of(id);
       if (member.state == MemberState::kWaiting) want(gang, wanted_by(member.spec), 1);

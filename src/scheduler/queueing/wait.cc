@@ -37,9 +37,23 @@ std::string limit_text(const Engine& engine, const Wait& wait) {
                      amount_text(dims, wait.dim, wait.have), amount_text(dims, wait.dim, limit));
 }
 
-std::string capacity_text(const Engine& engine, const Gang& gang, const Wait& wait) {
-  const core::Verdict verdict =
-      core::explain(engine.cluster(), *engine.member(wait.member).spec.request);
+// The member that found no place, or, where that one has gone or was another gang's of the same ask, the first that waits.
+const Member* misfit(const Engine& engine, GangId id, const Wait& wait) {
+  if (wait.member.valid()) {
+    const Member& member = engine.member(wait.member);
+    if (member.present && member.gang == id) return &member;
+  }
+  for (MemberId m : engine.gang(id).members) {
+    if (engine.member(m).state == MemberState::kWaiting) return &engine.member(m);
+  }
+  return nullptr;
+}
+
+std::string capacity_text(const Engine& engine, GangId id, const Wait& wait) {
+  const Gang& gang = engine.gang(id);
+  const Member* member = misfit(engine, id, wait);
+  if (member == nullptr) return {};
+  const core::Verdict verdict = core::explain(engine.cluster(), *member->spec.request);
   std::string text = verdict.message(engine.cluster().names());
   if (gang.spec.min_members > 1)
     text = fmt::format("{} of its {} members that must start together have no place: {}",
@@ -97,6 +111,7 @@ std::string_view name_of(EvictReason reason) {
 std::string Engine::why(GangId id) const {
   const Gang& gang = this->gang(id);
   const Wait& wait = gang.wait;
+  if (wait.queue.valid() && static_cast<size_t>(wait.queue.value) >= tree_.size()) return {};
   switch (wait.reason) {
     case WaitReason::kNone:
       return {};
@@ -127,7 +142,7 @@ std::string Engine::why(GangId id) const {
       return fmt::format("its place is decided and {} pods that hold it are leaving",
                          gang.awaits.size());
     case WaitReason::kCapacity:
-      return capacity_text(*this, gang, wait);
+      return capacity_text(*this, id, wait);
   }
   return {};
 }
