@@ -47,3 +47,24 @@ const std::string_view tessera::apiserver::kServerTypes = R\"types(@server_types
 set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/server_types_data.cc PROPERTIES
                             COMPILE_OPTIONS "-Wno-overlength-strings")
 target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/server_types_data.cc)
+# config/crd/*.yaml -> definitions_data.cc, one raw string each.
+file(GLOB definition_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/config/crd/*.yaml)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${definition_files})
+set(definition_rows "")
+foreach(file IN LISTS definition_files)
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text)
+  string(APPEND definition_rows "      {\"${name}\", R\"yaml(${text})yaml\"},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/apiserver/definitions_data.cc @ONLY CONTENT
+"#include \"apiserver/definitions.h\"
+
+const std::vector<tessera::apiserver::Definition>& tessera::apiserver::builtin_definitions() {
+  static const std::vector<Definition> all = {
+@definition_rows@  };
+  return all;
+}
+")
+set_source_files_properties(${CMAKE_BINARY_DIR}/generated/apiserver/definitions_data.cc PROPERTIES
+                            COMPILE_OPTIONS "-Wno-overlength-strings")
+target_sources(${MODULE} PRIVATE ${CMAKE_BINARY_DIR}/generated/apiserver/definitions_data.cc)

@@ -4,11 +4,13 @@
 // its own LocalClient; they meet only in the API.
 
 #include <csignal>
+#include <future>
 #include <memory>
 
 #include "apiserver/api.h"
 #include "apiserver/audit.h"
 #include "apiserver/controllers.h"
+#include "apiserver/definitions.h"
 #include "apiserver/flow.h"
 #include "apiserver/front.h"
 #include "apiserver/local_client.h"
@@ -65,7 +67,10 @@ class Stack {
     TS_TRY_STATUS(base::make_dirs(api.data_dir, 0700));
     TS_TRY(api_, apiserver::Api::open(std::move(api)));
     make_components(pki, policy, std::move(fleet));
+    const auto defined = scheduler_ ? define_kinds() : nullptr;
     TS_TRY_STATUS(serve(pki));
+    // The scheduler watches these kinds, and who is told "ready" may use them.
+    if (defined) defined->get_future().wait();
     start_components();
     shown_certificate_ = pki.server_certificate_pem;
     renew_later();
@@ -146,6 +151,18 @@ class Stack {
     provisioner_ = std::make_unique<sim::Provisioner>(
         *client(kubelet_loop_, "provisioner"), kubelet_loop_, clock_, random_.fork(),
         sim::Provisioner::Options{.default_class = true});
+  }
+
+  // The kinds of config/crd: what is missing is told, the rest works without it.
+  std::shared_ptr<std::promise<void>> define_kinds() {
+    auto ended = std::make_shared<std::promise<void>>();
+    apiserver::install_definitions(*clients_.front(), controller_loop_,
+                                   apiserver::builtin_definitions(),
+                                   [ended](const base::Status& status) {
+                                     if (!status) base::log_error("{}", status.error().message);
+                                     ended->set_value();
+                                   });
+    return ended;
   }
 
   void start_components() {
