@@ -22,9 +22,10 @@ class FakeApi : public kube::Client {
   std::function<std::optional<base::Code>(const kube::Request&)> refuse;
   // Asked after each call: true hides the answer behind a timeout.
   std::function<bool(const kube::Request&)> lose;
-  base::Duration latency;           // of each answer
-  std::vector<std::string> binds;   // "pod>node", in order of arrival
-  std::vector<std::string> events;  // "reason pod"
+  base::Duration latency;              // of each answer
+  std::vector<std::string> binds;      // "pod>node", in order of arrival
+  std::vector<std::string> events;     // "reason pod"
+  std::vector<std::string> evictions;  // pods
 
   void put(const std::string& resource, const kube::Object& object) {
     const std::string key = object.key();
@@ -126,8 +127,18 @@ class FakeApi : public kube::Client {
       return base::error(base::Code::kNotFound, "no {}", request.name);
     if (request.verb == kube::Verb::kGet) return it->second.json();
     if (request.verb == kube::Verb::kUpdate) return update(request, it->second);
+    if (request.subresource == "eviction") return evict(request, it->second);
     return request.subresource == "binding" ? bind(request, it->second)
                                             : patch(request, it->second);
+  }
+
+  kube::Reply evict(const kube::Request& request, const kube::Object& pod) {
+    if (request.body["deleteOptions"]["preconditions"]["uid"].as_string() != pod.uid())
+      return base::error(base::Code::kConflict, "pod {} is another one", request.name);
+    evictions.push_back(request.name);
+    if (!pod.deleting())
+      put("pods", with(pod, R"(metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"})"));
+    return yaml("{kind: Status, apiVersion: v1, status: Success}");
   }
 
   kube::Reply bind(const kube::Request& request, kube::Object pod) {
@@ -155,10 +166,17 @@ class FakeApi : public kube::Client {
     return objects_[request.gvr.resource][key].json();
   }
 
-  kube::Reply patch(const kube::Request& request, const kube::Object& pod) {
-    json::Value root = pod.json();
-    root.ref("status", "conditions") = request.body["status"]["conditions"];
-    put("pods", kube::Object(root));
+  kube::Reply patch(const kube::Request& request, const kube::Object& before) {
+    json::Value root = before.json();
+    const json::Value& status = request.body["status"];
+    if (request.gvr.resource == "pods") {
+      root.ref("status", "conditions") = status["conditions"];
+      for (const json::Member& m : request.body["metadata"]["annotations"].members())
+        root.ref("metadata", "annotations", m.name()) = m.value;
+    } else {
+      for (const json::Member& m : status.members()) root.ref("status", m.name()) = m.value;
+    }
+    put(request.gvr.resource, kube::Object(root));
     return root;
   }
 

@@ -396,6 +396,7 @@ void Model::may_be_victim(const std::string& key) {
   if (slot < 0 || !entry(slot).no_victim) return;
   PodEntry& pod = entry(slot);
   pod.no_victim = false;
+  restore_budgets(pod);
   if (pod.member.valid() && pod.request) engine_.update_member(pod.member, member_spec(pod));
 }
 

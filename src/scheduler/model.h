@@ -137,6 +137,16 @@ class Model {
   const std::map<std::string, QueueObject>& queues() const { return queues_; }
   kube::Object object(std::string_view group, std::string_view kind, std::string_view ns,
                       std::string_view name) const;
+  template <class Visit>
+  void each_object(std::string_view group, std::string_view kind, Visit visit) const {
+    const std::string prefix = std::string(group) + "/" + std::string(kind) + "/";
+    for (auto at = objects_.lower_bound(prefix);
+         at != objects_.end() && at->first.starts_with(prefix); ++at)
+      visit(at->second);
+  }
+  // Reads from this model: not to outlive it.
+  GroupSources sources() const { return sources(nullptr); }
+  const ShareRules& rules() const { return rules_; }
   void set_options(queueing::EngineOptions options);
 
  private:
@@ -147,7 +157,8 @@ class Model {
   struct Budget {
     queueing::BudgetId id{};
     kube::LabelSelector selector{};
-    int64_t allowed = 0;
+    int64_t told = 0;     // by the API
+    int64_t allowed = 0;  // less what has been decided since
   };
 
   PodEntry& entry(int32_t slot) { return pods_[static_cast<size_t>(slot)]; }
@@ -168,6 +179,7 @@ class Model {
   void reseat_on(const std::string& node, base::Time now);
   void note_member(int32_t slot);
   void spend_budgets(const PodEntry& pod);
+  void restore_budgets(const PodEntry& pod);
   queueing::MemberSpec member_spec(const PodEntry& pod);
   queueing::GangSpec gang_spec(const GroupEntry& group) const;
   std::vector<queueing::BudgetId> budgets_of(const PodEntry& pod) const;

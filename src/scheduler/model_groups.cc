@@ -322,7 +322,7 @@ bool Model::on_budget(const Object& after, const std::string& ns, const std::str
   if (made) budget.id = BudgetId(budgets_made_++);
   const int64_t allowed = std::max<int64_t>(after.get("status", "disruptionsAllowed").as_int(0), 0);
   const bool more = allowed > budget.allowed;
-  budget.allowed = allowed;
+  budget.allowed = budget.told = allowed;
   engine_.set_budget(budget.id, allowed);
   if (!made && budget.selector == *selector) return more;
   budget.selector = std::move(*selector);
@@ -349,6 +349,17 @@ std::vector<BudgetId> Model::budgets_of(const PodEntry& pod) const {
   // The Eviction API refuses a pod that two budgets cover.
   if (out.size() > 1) out = {kNever};
   return out;
+}
+
+// Nothing came of what had been decided.
+void Model::restore_budgets(const PodEntry& pod) {
+  const auto here = budgets_.find(std::string(pod.object.ns()));
+  if (here == budgets_.end()) return;
+  for (auto& [name, budget] : here->second) {
+    if (!budget.selector.matches(pod.object.metadata()["labels"])) continue;
+    budget.allowed = budget.told;
+    engine_.set_budget(budget.id, budget.allowed);
+  }
 }
 
 // What has been decided counts before the API says so.

@@ -48,6 +48,12 @@ base::Time Scheduler::State::now() const {
 
 void Scheduler::State::start() {
   start_informers();
+  start_sources();
+  start_volumes();
+  start_evictor();
+}
+
+void Scheduler::State::start_volumes() {
   VolumeBinder::Hooks hooks;
   hooks.synced = [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->request_cycle();
@@ -58,14 +64,17 @@ void Scheduler::State::start() {
   volumes = std::make_unique<VolumeBinder>(
       client, executor, VolumeBinder::Options{.timeout = options.volume_timeout}, std::move(hooks));
   volumes->start(random.fork());
-  Evictor::Hooks evictions;
-  evictions.accepted = [weak = weak_from_this()](const EvictDecision& decision) {
+}
+
+void Scheduler::State::start_evictor() {
+  Evictor::Hooks hooks;
+  hooks.accepted = [weak = weak_from_this()](const EvictDecision& decision) {
     auto self = weak.lock();
     const PodEntry* pod = self ? self->model.find(decision.pod) : nullptr;
     if (pod != nullptr && self->options.events)
       self->recorder.normal(pod->object, queueing::name_of(decision.reason), decision.why);
   };
-  evictions.refused = [weak = weak_from_this()](const std::string& pod) {
+  hooks.refused = [weak = weak_from_this()](const std::string& pod) {
     auto self = weak.lock();
     if (!self) return;
     self->model.evict_failed(pod, self->now());
@@ -75,7 +84,31 @@ void Scheduler::State::start() {
     });
     self->request_cycle();
   };
-  evictor = std::make_unique<Evictor>(client, executor, std::move(evictions));
+  evictor = std::make_unique<Evictor>(client, executor, std::move(hooks));
+}
+
+void Scheduler::State::start_sources() {
+  StatusWriter::Source source;  // lives no longer than this
+  source.model = [this]() -> const Model& { return model; };
+  source.now = [this] { return now(); };
+  source.acting = [this] { return ready(); };
+  statuses =
+      std::make_unique<StatusWriter>(client, executor, StatusWriter::Options{}, std::move(source));
+  ObjectSources::Handlers handlers;
+  handlers.on_change = [weak = weak_from_this()](const Object& before, const Object& after) {
+    auto self = weak.lock();
+    if (!self) return;
+    // Groups and queues without pods have a status too.
+    const bool matters = self->model.on_object(before, after, self->now());
+    const std::string_view kind = (after ? after : before).kind();
+    if (matters || kind == "PodGroup" || kind == "Queue") self->request_cycle();
+  };
+  handlers.on_synced = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->request_cycle();
+  };
+  sources = std::make_unique<ObjectSources>(client, executor, random.fork(),
+                                            ObjectSources::Options{}, std::move(handlers));
+  sources->start();
 }
 
 void Scheduler::State::start_informers() {
@@ -136,7 +169,8 @@ void Scheduler::State::forget_volumes(const std::string& key, const Object& pod)
 }
 
 bool Scheduler::State::ready() const {
-  return nodes && pods && nodes->synced() && pods->synced() && volumes && volumes->synced();
+  return nodes && pods && nodes->synced() && pods->synced() && volumes && volumes->synced() &&
+         sources && sources->synced();
 }
 
 void Scheduler::State::request_cycle() {

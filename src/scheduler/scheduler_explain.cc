@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "scheduler/scheduler_state.h"
+#include "scheduler/verdict.h"
 
 namespace tessera::scheduler {
 
@@ -40,7 +41,10 @@ bool Scheduler::State::waits(const PodEntry* pod) const {
 }
 
 void Scheduler::State::explain_touched() {
-  for (const std::string& name : model.take_touched()) {
+  const std::set<std::string> touched = model.take_touched();
+  statuses->touch(touched);
+  if (!model.queues().empty()) statuses->touch_queues();
+  for (const std::string& name : touched) {
     const auto group = model.groups().find(name);
     if (group == model.groups().end()) continue;
     for (const auto& [arrival, slot] : group->second.pods) {
@@ -102,10 +106,30 @@ void Scheduler::State::explain_next() {
   });
 }
 
+// Of the pods of a group the first that waits holds its verdict.
+std::string Scheduler::State::verdict_for(const PodEntry& pod, const std::string& why) const {
+  const GroupEntry* group = model.group_with(pod);
+  if (group == nullptr) return {};
+  for (const auto& [arrival, slot] : group->pods) {
+    const PodEntry& other = model.pod_at(slot);
+    if (!waits(&other)) continue;
+    if (&other != &pod) return {};
+    break;
+  }
+  Verdict verdict = verdict_of(model.engine(), group->gang, now());
+  if (!pod.problem.empty() || !pod.hold.empty()) {
+    verdict.reason = pod.problem.empty() ? "PodHeld" : "PodInvalid";
+    verdict.sentence = why;
+  }
+  return to_json(verdict).dump();
+}
+
 void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
   Telling& telling = tellings[pod.object.key()];
   telling.told_at = clock.now();
-  if (telling.told == why) return;
+  std::string verdict = verdict_for(pod, why);
+  if (telling.told == why && telling.verdict == verdict) return;
+  const bool news = telling.told != why;
   telling.told = why;
   kube::Request request;
   request.verb = kube::Verb::kPatch;
@@ -118,15 +142,21 @@ void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
       {{"metadata", Value::object({{"uid", pod.uid}})},
        {"status", Value::object({{"conditions",
                                   Value::array({unschedulable(pod.object, why, clock.now())})}})}});
+  if (telling.verdict != verdict)
+    request.body.ref("metadata", "annotations", kVerdictAnnotation) =
+        verdict.empty() ? Value() : Value(verdict);
+  telling.verdict = std::move(verdict);
   client.call(std::move(request), [weak = weak_from_this(), key = pod.object.key(),
                                    uid = pod.uid](const kube::Reply& reply) {
     auto self = weak.lock();
     if (!self || reply) return;
     const PodEntry* again = self->model.find(key);
     if (again == nullptr || again->uid != uid) return;
-    self->tellings[key].told.clear();  // not taken: to be written again
+    Telling& not_taken = self->tellings[key];  // to be written again
+    not_taken.told.clear();
+    not_taken.verdict.clear();
   });
-  if (options.events) recorder.warning(pod.object, "FailedScheduling", why);
+  if (news && options.events) recorder.warning(pod.object, "FailedScheduling", why);
 }
 
 }  // namespace tessera::scheduler

@@ -11,7 +11,9 @@
 #include "kube/informer.h"
 #include "scheduler/evictor.h"
 #include "scheduler/model.h"
+#include "scheduler/object_sources.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/status_writer.h"
 #include "scheduler/volume_binder.h"
 
 namespace tessera::scheduler {
@@ -21,7 +23,8 @@ inline constexpr base::Duration kBackOffMax = base::seconds(10);
 
 // What was said about a waiting pod.
 struct Telling {
-  std::string told{};  // the reason last written to the API
+  std::string told{};     // the reason last written to the API
+  std::string verdict{};  // and the verdict, where the pod holds its group's
   base::Time told_at{INT64_MIN / 2};
   bool queued = false;
   int failures = 0;  // of binds, in a row
@@ -32,6 +35,9 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
 
   void start();
   void start_informers();
+  void start_evictor();
+  void start_sources();
+  void start_volumes();
   std::unique_ptr<kube::Informer> informer(
       const char* resource,
       std::function<void(const kube::Object&, const kube::Object&)> on_change);
@@ -66,6 +72,7 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   void explain_next();
   bool waits(const PodEntry* pod) const;
   void tell(const PodEntry& pod, const std::string& why);
+  std::string verdict_for(const PodEntry& pod, const std::string& why) const;
 
   template <class F>
   void after(base::Duration delay, F task) {
@@ -87,6 +94,8 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   std::unique_ptr<kube::Informer> pods;
   std::unique_ptr<VolumeBinder> volumes;
   std::unique_ptr<Evictor> evictor;
+  std::unique_ptr<ObjectSources> sources;
+  std::unique_ptr<StatusWriter> statuses;
   std::unordered_map<std::string, Telling> tellings;
   std::deque<std::string> to_explain;        // never told, oldest first
   std::deque<std::string> to_explain_again;  // told before

@@ -265,7 +265,7 @@ void Engine::update_devices(MemberId id, uint32_t devices) {
 void Engine::settle_found(base::Time now) {
   for (size_t g = 0; g < gangs_.size(); ++g) {
     Gang& gang = gangs_[g];
-    if (!gang.present || gang.ever_started || gang.placed == 0) continue;
+    if (!gang.present || gang.broken_since || gang.placed == 0) continue;
     if (gang.placed >= gang.spec.min_members || gang.placed + gang.waiting < gang.spec.min_members)
       continue;
     gang.ever_started = true;
