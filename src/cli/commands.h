@@ -17,6 +17,7 @@ void add_top(CommandLine& line);
 void add_replay(CommandLine& line);
 void add_replay_queues(CommandLine& line);
 void add_world(CommandLine& line);
+void add_why(CommandLine& line);
 void add_store(CommandLine& line);
 void add_version(CommandLine& line);
 

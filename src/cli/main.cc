@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   add_replay(line);
   add_replay_queues(line);
   add_world(line);
+  add_why(line);
   add_store(line);
   add_version(line);
   return line.run(argc, argv);
