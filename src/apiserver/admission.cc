@@ -10,6 +10,7 @@
 #include "apiserver/api_errors.h"
 #include "apiserver/limit_range.h"
 #include "apiserver/node_access.h"
+#include "apiserver/pod_groups.h"
 
 namespace tessera::apiserver {
 namespace {
@@ -102,6 +103,15 @@ base::Status admit_pod(Core& core, const Call& call, Value& pod) {
   Value& spec = pod.ref("spec");
   add_default_tolerations(spec);
   return admit_pod_priority(core, name, spec);
+}
+
+base::Status admit_pod_group(const Core& core, const Kind& kind, Value& group) {
+  Value& finalizers = group.ref("metadata", "finalizers");
+  const auto had = finalizers.items();
+  if (std::ranges::find(had, Value(kGroupProtection)) == had.end()) {
+    finalizers.push_back(kGroupProtection);
+  }
+  return admit_pod_group_priority(core, kind, group["metadata"]["name"].str(), group.ref("spec"));
 }
 
 void admit_pod_update(Value& pod) {

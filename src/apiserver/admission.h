@@ -21,6 +21,7 @@ base::Status admit_namespace(Core& core, const Kind& kind, std::string_view ns,
 // Namespaces that are never deleted.
 bool is_protected_namespace(std::string_view name);
 base::Status admit_pod(Core& core, const Call& call, json::Value& pod);
+base::Status admit_pod_group(const Core& core, const Kind& kind, json::Value& group);
 // A pod about to be changed: it tolerates lost nodes for a while, as at first.
 void admit_pod_update(json::Value& pod);
 // LimitRanges, against the finished object: of a new Pod, a Pod resized, a PersistentVolumeClaim.

@@ -9,6 +9,7 @@
 #include "apiserver/controller_job.h"
 #include "apiserver/controller_namespace.h"
 #include "apiserver/controller_node.h"
+#include "apiserver/controller_pod_group.h"
 #include "apiserver/controller_replica_set.h"
 #include "apiserver/controller_stateful_set.h"
 #include "apiserver/controller_volume.h"
@@ -42,7 +43,8 @@ struct Controllers::State {
         budgets(*cluster),
         volumes(*cluster),
         ephemeral(*cluster),
-        endpoints(*cluster) {}
+        endpoints(*cluster),
+        pod_groups(*cluster) {}
 
   // Everything is listed.
   void begin() {
@@ -60,6 +62,7 @@ struct Controllers::State {
     volumes.start();
     ephemeral.start();
     endpoints.start();
+    pod_groups.start();
   }
 
   std::shared_ptr<Cluster> cluster;
@@ -80,6 +83,7 @@ struct Controllers::State {
   VolumeController volumes;
   EphemeralController ephemeral;
   EndpointsController endpoints;
+  PodGroupController pod_groups;
 };
 
 Controllers::Controllers(kube::Client& client, base::Executor& executor, const base::Clock& clock,

@@ -44,6 +44,47 @@ TEST(Controllers, A_deployment_becomes_a_replica_set_and_its_pods) {
   EXPECT_EQ(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_string(), "1");
 }
 
+TEST(Controllers, A_group_of_pods_stays_until_they_have_ended) {
+  for (const double faults : {0.0, 0.3}) {
+    TestCluster cluster(3, faults);
+    const kube::Gvr groups{"scheduling.k8s.io", "v1beta1", "podgroups"};
+    const auto ask = [&](kube::Verb verb, std::string name, Value body = {}) {
+      kube::Request request;
+      request.verb = verb;
+      request.gvr = groups;
+      request.ns = "default";
+      request.name = std::move(name);
+      request.body = std::move(body);
+      return cluster.api.reply(std::move(request)).result;
+    };
+    for (const char* name : {"used", "free"}) {
+      Value group = TestApi::parse(R"({"apiVersion":"scheduling.k8s.io/v1beta1","kind":"PodGroup",
+        "metadata":{},"spec":{"schedulingPolicy":{"gang":{"minCount":2}}}})");
+      group.ref("metadata").set("name", name);
+      ASSERT_TRUE(ask(kube::Verb::kCreate, {}, group));
+    }
+    for (const char* name : {"a", "b"}) {
+      Value pod = TestApi::pod(name);
+      pod.ref("spec", "schedulingGroup").set("podGroupName", "used");
+      ASSERT_TRUE(cluster.api.create("pods", pod));
+    }
+    cluster.run(base::seconds(5));
+    ASSERT_TRUE(ask(kube::Verb::kDelete, "used"));
+    ASSERT_TRUE(ask(kube::Verb::kDelete, "free"));
+    cluster.run(base::seconds(60));
+    EXPECT_FALSE(ask(kube::Verb::kGet, "free"));
+    ASSERT_TRUE(ask(kube::Verb::kGet, "used"));
+    ASSERT_TRUE(cluster.api.patch("pods", "default", "a", R"({"status":{"phase":"Succeeded"}})",
+                                  kube::PatchType::kMerge, "status"));
+    cluster.restart();
+    cluster.run(base::seconds(60));
+    ASSERT_TRUE(ask(kube::Verb::kGet, "used"));
+    ASSERT_TRUE(cluster.api.remove("pods", "default", "b", R"({"gracePeriodSeconds":0})"));
+    cluster.run(base::seconds(60));
+    EXPECT_FALSE(ask(kube::Verb::kGet, "used"));
+  }
+}
+
 TEST(Controllers, A_rollout_keeps_between_its_bounds_and_ends_with_new_pods_only) {
   TestCluster cluster;
   Value web = TestCluster::deployment("web", 4);

@@ -10,6 +10,9 @@
 
 namespace tessera::apiserver {
 
+// The finalizer that keeps a group while it has pods (controller_pod_group.h).
+inline constexpr const char* kGroupProtection = "scheduling.k8s.io/podgroup-protection";
+
 void add_pod_group_kinds(Kinds& kinds);
 
 // Among the built-in kinds.

@@ -66,6 +66,8 @@ TEST_F(PodGroups, A_gang_gets_its_defaults_and_a_priority) {
             R"("priorityClassName":"high","schedulingPolicy":{"gang":{"minCount":4}}})");
   EXPECT_EQ((*made)["status"].dump(), "{}");
   EXPECT_FALSE((*made)["metadata"].contains("generation"));
+  EXPECT_EQ((*made)["metadata"]["finalizers"].dump(),
+            R"(["scheduling.k8s.io/podgroup-protection"])");
   const auto plain = group("{schedulingPolicy: {basic: {}}, disruptionMode: {all: {}}}");
   ASSERT_TRUE(plain) << plain.error().message;
   EXPECT_EQ(

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "apiserver/admission.h"
-#include "apiserver/admission_priority.h"
 #include "apiserver/admission_storage.h"
 #include "apiserver/api_errors.h"
 #include "apiserver/api_pods_part.h"
@@ -175,10 +174,7 @@ base::Status admit_create(Core& core, const Call& call, Value& object) {
   TS_TRY_STATUS(admit_namespace(core, kind, call.request.ns, meta["name"].as_string()));
   TS_TRY_STATUS(admit_rights(core, call, object, Value()));
   if (&kind == core.pods) TS_TRY_STATUS(admit_pod(core, call, object));
-  if (is_pod_group(kind)) {
-    TS_TRY_STATUS(
-        admit_pod_group_priority(core, kind, meta["name"].as_string(), object.ref("spec")));
-  }
+  if (is_pod_group(kind)) TS_TRY_STATUS(admit_pod_group(core, kind, object));
   if (&kind == core.claims) admit_new_claim(core, object);
   if (&kind == core.volumes) admit_new_volume(object);
   if (&kind == core.nodes && core.options.taint_new_nodes) admit_new_node(object);

@@ -39,6 +39,50 @@ k create rolebinding ann --clusterrole=edit --user=ann >/dev/null
 works 'who may edit may make groups' '^yes' k auth can-i create podgroups.scheduling.k8s.io --as=ann
 fails 'but not write their state' '^no' k auth can-i patch podgroups.scheduling.k8s.io --subresource=status --as=ann
 
+# member SPEC NAME METADATA: a pod of a GPU, in the words of one dialect.
+member() {
+  printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, %s}\nspec: {%s containers: [{name: c, image: example.com/a:1, resources: {limits: {nvidia.com/gpu: 1}}}]}\n' \
+    "$2" "$3" "$1" | k apply -f - >/dev/null
+}
+# starts_together SPEC PREFIX METADATA: the first of two waits, with the second both run.
+starts_together() {
+  member "$1" "$2-0" "$3"
+  works "$2: one of two waits" 'condition met' k wait "pod/$2-0" --for=condition=PodScheduled=false --timeout=20s
+  member "$1" "$2-1" "$3"
+  works "$2: both start" 'condition met' k wait "pod/$2-0" "pod/$2-1" --for=condition=Ready --timeout=20s
+}
+
+cat >"$scratch/pair.yaml" <<'YAML'
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: pair}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: pair}
+spec: {minMember: 2}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: pair}
+spec: {minMember: 2}
+---
+apiVersion: scheduling.run.ai/v2alpha2
+kind: PodGroup
+metadata: {name: pair}
+spec: {minMember: 2}
+YAML
+works 'groups of four kinds' 'podgroup.scheduling.run.ai/pair created' k apply -f "$scratch/pair.yaml"
+starts_together 'schedulingGroup: {podGroupName: pair},' native 'labels: {a: b}'
+starts_together '' volcano 'annotations: {scheduling.k8s.io/group-name: pair}'
+starts_together '' plugins 'labels: {scheduling.x-k8s.io/pod-group: pair}'
+starts_together '' kai 'annotations: {pod-group-name: pair}'
+works 'a group with pods stays when it is deleted' 'deleted' k delete podgroups.scheduling.k8s.io pair --wait=false
+works 'until they have gone' '^pair ' k get podgroups.scheduling.k8s.io pair
+k delete pod native-0 native-1 --grace-period=1 >/dev/null
+works 'then it goes' '' k wait podgroups.scheduling.k8s.io/pair --for=delete --timeout=20s
+
 cat >"$scratch/others.yaml" <<'YAML'
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
