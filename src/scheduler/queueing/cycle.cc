@@ -22,6 +22,7 @@ bool tied_to_others(const core::PodRequest& request) {
 Plan Cycle::run() {
   engine_.advance_history(now_);
   expire_claims();
+  check_ready();
   share_out();
   mend_broken();
   tell_strays();
@@ -37,6 +38,45 @@ void Cycle::expire_claims() {
   for (GangId id : std::vector<GangId>(engine_.claims_.begin(), engine_.claims_.end())) {
     if (engine_.gang(id).claim_until <= now_) engine_.drop_claim(id, now_);
   }
+}
+
+// A place that was decided a while ago may not be one any more when the last of those who held it has gone.
+void Cycle::check_ready() {
+  std::set<GangId> spoilt;
+  for (const Bind& bind : engine_.ready_) {
+    if (!still_good(bind)) spoilt.insert(engine_.member(bind.member).gang);
+  }
+  for (const Bind& bind : spoilt.empty() ? std::vector<Bind>() : engine_.ready_) {
+    if (spoilt.contains(engine_.member(bind.member).gang)) engine_.bind_failed(bind.member, now_);
+  }
+  std::erase_if(engine_.ready_, [&](const Bind& bind) {
+    return engine_.member(bind.member).state != MemberState::kPlaced;
+  });
+  engine_.fresh_.clear();
+  for (const Bind& bind : engine_.ready_) engine_.fresh_.insert(bind.member.value);
+}
+
+bool Cycle::still_good(const Bind& bind) const {
+  const Member& member = engine_.member(bind.member);
+  const Gang& gang = engine_.gang(member.gang);
+  const core::Cluster& cluster = engine_.cluster_;
+  const core::NodeId node = bind.placement.node;
+  if (!gang.leaf.valid() || !gang.spec.hold.empty() || gang.placed < gang.spec.min_members)
+    return false;
+  for (size_t s = 0; s < gang.spec.subgroup_mins.size(); ++s) {
+    if (gang.placed_of[s] < gang.spec.subgroup_mins[s]) return false;
+  }
+  const Queue& queue = engine_.tree_.at(gang.leaf);
+  if (!queue.problem.empty() || !queue.spec.open || !queue.children.empty()) return false;
+  if (core::check_rules(cluster, node, member.spec.request->shape) ||
+      (cluster.spec(node).gpus_unhealthy & bind.placement.devices) != 0)
+    return false;
+  bool within = true;
+  engine_.tree_.each_up(gang.leaf, [&](QueueId q) {
+    for (const auto& [dim, amount] : member.charged)
+      within &= engine_.use(q).used.at(dim) <= engine_.tree_.at(q).spec.limit.at(dim, kUnlimited);
+  });
+  return within;
 }
 
 void Cycle::share_out() {
@@ -278,10 +318,15 @@ void Cycle::commit(Trial& trial, Turns* turns) {
     victims_.end();
     failed_.clear();  // shares have moved: what failed before may do now
   }
+  // What victims leave over is free only once they have gone.
+  for (const auto& [member, pod] : trial.placed())
+    engine_.await_departing(engine_.cluster_.pod(pod).placement, awaits);
   MemberState state = awaits.empty() ? MemberState::kPlaced : MemberState::kClaimed;
   for (const auto& [member, pod] : trial.placed()) {
     engine_.place(member, pod, now_, state);
-    if (awaits.empty()) plan_.binds.push_back({member, engine_.member(member).placement});
+    if (!awaits.empty()) continue;
+    plan_.binds.push_back({member, engine_.member(member).placement});
+    engine_.fresh_.insert(member.value);
   }
   engine_.relist(id);
   if (awaits.empty()) return;

@@ -31,6 +31,8 @@ class Cycle {
   };
 
   void expire_claims();
+  void check_ready();
+  bool still_good(const Bind& bind) const;
   void share_out();
   void mend_broken();
   void release(GangId gang);

@@ -358,8 +358,38 @@ void Engine::evicted(MemberId id, base::Time now) {
   charge(gang_of(member.gang), member.charged, -1);
   member.pod = core::PodId();
   member.state = MemberState::kLeaving;
+  departing_[member.placement.node].push_back(id);
   lose(id, now);
   relist(member.gang);
+}
+
+void Engine::departed(MemberId id) {
+  const auto found = departing_.find(member_of(id).placement.node);
+  if (found == departing_.end()) return;
+  std::erase(found->second, id);
+  if (found->second.empty()) departing_.erase(found);
+}
+
+void Engine::await_departing(const core::Placement& place, std::vector<MemberId>& awaits) const {
+  const auto found = departing_.find(place.node);
+  if (found == departing_.end()) return;
+  core::ExactSum cpu, memory, storage;
+  for (const MemberId id : found->second) {
+    const core::Shape& shape = member(id).spec.request->shape;
+    cpu.add(shape.cpu_milli);
+    memory.add(shape.memory_bytes);
+    storage.add(shape.storage_bytes);
+  }
+  const core::NodeLoad& load = cluster_.load(place.node);
+  const bool tight = load.cpu_free < cpu.saturated() || load.memory_free < memory.saturated() ||
+                     load.storage_free < storage.saturated() ||
+                     load.pods_free < static_cast<int64_t>(found->second.size());
+  for (const MemberId id : found->second) {
+    const Member& other = member(id);
+    const bool shares = tight || (other.placement.devices & place.devices) != 0 ||
+                        !other.spec.request->shape.extended.empty();
+    if (shares && std::find(awaits.begin(), awaits.end(), id) == awaits.end()) awaits.push_back(id);
+  }
 }
 
 void Engine::wait_again(MemberId id, base::Time now) {
@@ -391,9 +421,11 @@ void Engine::remove_member(MemberId id, base::Time now) {
       lose(id, now);
       break;
     case MemberState::kLeaving:
+      departed(id);
       vacate(id);
       break;
   }
+  std::erase_if(ready_, [id](const Bind& bind) { return bind.member == id; });
   std::erase(gang_of(of).members, id);
   relist(of);
   member = Member();
@@ -432,6 +464,7 @@ void Engine::drop_claim(GangId id, base::Time now) {
   for (MemberId m : awaited) {  // still there: it holds its place again until it goes
     Member& member = member_of(m);
     if (member.pod.valid() || awaited_by_other(m)) continue;
+    departed(m);
     member.pod = cluster_.add_pod(member.spec.request, member.placement);
     seat(m);
     charge(gang_of(member.gang), member.charged, 1);

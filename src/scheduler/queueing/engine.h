@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "scheduler/core/scheduler.h"
@@ -201,6 +202,9 @@ class Engine {
   MemberId member_on(core::PodId pod) const;
   // Out of the model already; still there in the cluster.
   void evicted(MemberId id, base::Time now);
+  // Those who have been evicted and stand, until they have gone, where a new placement is.
+  void await_departing(const core::Placement& place, std::vector<MemberId>& awaits) const;
+  void departed(MemberId id);
 
   EngineOptions options_;
   core::Cluster cluster_;
@@ -218,11 +222,13 @@ class Engine {
   std::set<GangId> stray_;   // without a queue
   std::set<GangId> broken_;  // below their minimum, with members placed
   std::set<GangId> claims_;  // awaiting others
+  std::map<core::NodeId, std::vector<MemberId>> departing_;  // evicted, still there
   std::vector<int64_t> budgets_;
   std::vector<MemberId> on_pod_;  // by PodId
   std::vector<Dim> model_dims_;   // by ModelId; kGpu: not asked for yet
   uint64_t seq_ = 0;
-  std::vector<Bind> ready_;  // claims that came true since the last cycle
+  std::vector<Bind> ready_;            // claims that came true since the last cycle
+  std::unordered_set<int32_t> fresh_;  // members whose binds this cycle gives out: nobody's victims
 };
 
 }  // namespace tessera::scheduler::queueing

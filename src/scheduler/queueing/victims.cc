@@ -95,7 +95,9 @@ bool Victims::anyone() const {
 
 bool Victims::may_go(MemberId id) const {
   const Member& member = engine_.member(id);
-  if (member.state != MemberState::kPlaced || gone_.contains(id.value)) return false;
+  if (member.state != MemberState::kPlaced || gone_.contains(id.value) ||
+      engine_.fresh_.contains(id.value))
+    return false;
   const QueueSpec& queue = engine_.queues().at(engine_.gang(member.gang).leaf).spec;
   if (now_ - member.started < queue.runtime_min) return false;
   return std::all_of(member.spec.budgets.begin(), member.spec.budgets.end(), [&](BudgetId budget) {

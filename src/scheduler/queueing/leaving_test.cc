@@ -1,0 +1,85 @@
+// What victims that have not gone yet still hold, and places that are no longer what they were when the last of them goes.
+
+#include <gtest/gtest.h>
+
+#include "scheduler/queueing/engine_testing.h"
+
+namespace tessera::scheduler::queueing {
+namespace {
+
+using testing::Lab;
+using testing::queue;
+
+Plan cycle(Lab& lab) {
+  return lab.engine.cycle(lab.now);  // victims stay until they are removed
+}
+
+// One node of 8 GPUs, held by one pod that leaves for another of 4.
+struct Leaving {
+  Leaving() {
+    lab.nodes(1, 8).queues({queue("q", 0)});
+    low = lab.gang("low", "q", 1, 1, 8);
+    lab.cycle();
+    lab.pass(base::seconds(10));
+    high = lab.gang("high", "q", 1, 1, 4, 10);
+    const Plan plan = cycle(lab);
+    EXPECT_EQ(plan.evicts.size(), 1U);
+    EXPECT_TRUE(plan.binds.empty());
+    victim = plan.evicts.at(0).member;
+  }
+  Lab lab;
+  GangId low, high;
+  MemberId victim;
+};
+
+TEST(Leaving, what_a_victim_leaves_over_is_given_out_only_once_it_has_gone) {
+  Leaving at;
+  const GangId third = at.lab.gang("third", "q", 1, 1, 4);
+  EXPECT_TRUE(cycle(at.lab).binds.empty()) << "8 GPUs are still held";
+  EXPECT_FALSE(at.lab.engine.why(third).empty());
+  at.lab.engine.remove_member(at.victim, at.lab.now);
+  EXPECT_EQ(cycle(at.lab).binds.size(), 2U);
+  EXPECT_EQ(at.lab.engine.audit(), "");
+}
+
+TEST(Leaving, a_pod_that_shares_nothing_with_a_victim_does_not_wait_for_it) {
+  Leaving at;
+  at.lab.gang("cpu", "q", 1, 1, 0);
+  EXPECT_EQ(cycle(at.lab).binds.size(), 1U);
+}
+
+TEST(Leaving, a_place_that_fell_away_meanwhile_is_not_bound) {
+  Leaving at;
+  const core::NodeId node = at.lab.node_ids[0];
+  core::NodeSpec spec = at.lab.engine.cluster().spec(node);
+  spec.unschedulable = true;
+  at.lab.engine.cluster().update_node(node, spec);
+  at.lab.engine.remove_member(at.victim, at.lab.now);
+  EXPECT_TRUE(cycle(at.lab).binds.empty()) << "the node is cordoned";
+  spec.unschedulable = false;
+  at.lab.engine.cluster().update_node(node, spec);
+  EXPECT_EQ(cycle(at.lab).binds.size(), 1U);
+  EXPECT_EQ(at.lab.engine.audit(), "");
+}
+
+TEST(Leaving, a_gang_whose_minimum_grew_meanwhile_starts_with_that_or_not_at_all) {
+  Leaving at;
+  GangSpec spec = at.lab.engine.gang(at.high).spec;
+  spec.min_members = 2;
+  at.lab.engine.update_gang(at.high, spec);
+  at.lab.engine.remove_member(at.victim, at.lab.now);
+  EXPECT_TRUE(cycle(at.lab).binds.empty());
+  at.lab.engine.add_member(at.high, at.lab.pod(4));
+  EXPECT_EQ(cycle(at.lab).binds.size(), 2U);
+}
+
+TEST(Leaving, a_member_that_went_before_its_place_was_given_out_is_forgotten) {
+  Leaving at;
+  at.lab.engine.remove_member(at.victim, at.lab.now);
+  at.lab.engine.remove_member(at.lab.engine.gang(at.high).members.at(0), at.lab.now);
+  EXPECT_TRUE(cycle(at.lab).binds.empty());
+  EXPECT_EQ(at.lab.engine.audit(), "");
+}
+
+}  // namespace
+}  // namespace tessera::scheduler::queueing
