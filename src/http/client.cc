@@ -33,6 +33,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     waiting.clear();
     for (auto& [handle, transfer] : active) curl_multi_remove_handle(multi, handle);
     active.clear();
+    spare.clear();
     curl_multi_cleanup(multi);
     curl_share_cleanup(share);
   }
@@ -42,6 +43,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   void submit(std::unique_ptr<Transfer> transfer);
   void start_waiting();
   void keep_connections();
+  HandlePtr take_handle();
   void start(std::unique_ptr<Transfer> transfer);
   void take_finished();
   void finish(Transfer& transfer, base::Result<Response> result);
@@ -63,6 +65,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
 
   std::deque<std::unique_ptr<Transfer>> waiting;  // calls beyond connections_max
   std::unordered_map<CURL*, std::unique_ptr<Transfer>> active;
+  std::vector<HandlePtr> spare;  // of calls that are over: never more than were at work at once
   int active_calls = 0;
   int active_streams = 0;
 };
@@ -112,6 +115,18 @@ void Client::Impl::keep_connections() {
                     static_cast<long>(std::max(1, options.connections_max) + active_streams));
 }
 
+HandlePtr Client::Impl::take_handle() {
+  HandlePtr handle;
+  if (spare.empty()) {
+    handle = make_handle(options);
+    if (handle) curl_easy_setopt(handle.get(), CURLOPT_SHARE, share);
+  } else {
+    handle = std::move(spare.back());
+    spare.pop_back();
+  }
+  return handle;
+}
+
 void Client::Impl::start_waiting() {
   while (!waiting.empty() && active_calls < std::max(1, options.connections_max)) {
     std::unique_ptr<Transfer> transfer = std::move(waiting.front());
@@ -122,12 +137,12 @@ void Client::Impl::start_waiting() {
 
 void Client::Impl::start(std::unique_ptr<Transfer> transfer) {
   if (transfer->stream && transfer->stream->dropped) return;
+  transfer->handle = take_handle();
   if (auto ready = prepare(*transfer, options); !ready) {
     finish(*transfer, tl::unexpected(std::move(ready).error()));
     return;
   }
   CURL* handle = transfer->handle.get();
-  curl_easy_setopt(handle, CURLOPT_SHARE, share);
   const bool stream = transfer->stream != nullptr;
   active_calls += stream ? 0 : 1;
   active_streams += stream ? 1 : 0;
@@ -149,6 +164,8 @@ void Client::Impl::take_finished() {
     active_calls -= transfer->stream ? 0 : 1;
     active_streams -= transfer->stream ? 1 : 0;
     finish(*transfer, outcome(*transfer, code, options));
+    // A handle is dear to make and set up; those of calls serve again.
+    if (!transfer->stream) spare.push_back(std::move(transfer->handle));
   }
   start_waiting();
 }

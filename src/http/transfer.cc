@@ -91,17 +91,10 @@ void set_identity(CURL* handle, const ClientOptions& options) {
 
 void set_limits(Transfer& transfer, const ClientOptions& options) {
   CURL* handle = transfer.handle.get();
-  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(options.connect_timeout.millis()));
-  if (!transfer.stream) {
-    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS,
-                     static_cast<long>(options.request_timeout.millis()));
-  }
+  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS,
+                   transfer.stream ? 0L : static_cast<long>(options.request_timeout.millis()));
   transfer.body_bytes_max =
       transfer.stream ? std::min(kErrorBodyMax, options.body_bytes_max) : options.body_bytes_max;
-  curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, 60L);
-  curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, 20L);
 }
 
 base::Status set_headers(Transfer& transfer, const ClientOptions& options) {
@@ -138,8 +131,10 @@ base::Status set_headers(Transfer& transfer, const ClientOptions& options) {
 }
 
 void set_method(CURL* handle, const ClientRequest& request) {
+  curl_easy_setopt(handle, CURLOPT_HTTPGET, 1L);  // forgets the body of an earlier request
   if (request.method == "HEAD") {
     curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
+    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, nullptr);
     return;
   }
   const bool sends_body = !request.body.empty() || request.method == "POST" ||
@@ -175,8 +170,28 @@ Code code_of(CURLcode code, std::string_view reason) {
 
 }  // namespace
 
+HandlePtr make_handle(const ClientOptions& options) {
+  HandlePtr made(curl_easy_init());
+  CURL* handle = made.get();
+  if (handle == nullptr) return made;
+  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_USERAGENT, "tessera");
+  if (is_loopback(options.base_url)) curl_easy_setopt(handle, CURLOPT_PROXY, "");
+  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(options.connect_timeout.millis()));
+  curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, 60L);
+  curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, 20L);
+  set_identity(handle, options);
+  return made;
+}
+
 base::Status prepare(Transfer& transfer, const ClientOptions& options) {
-  transfer.handle.reset(curl_easy_init());
   CURL* handle = transfer.handle.get();
   if (handle == nullptr) return base::error(Code::kInternal, "cannot make an HTTP transfer");
   const ClientRequest& request = transfer.request;
@@ -191,18 +206,9 @@ base::Status prepare(Transfer& transfer, const ClientOptions& options) {
                        request.method, request.target);
   }
   curl_easy_setopt(handle, CURLOPT_URL, (options.base_url + request.target).c_str());
-  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle, CURLOPT_PATH_AS_IS, 1L);
-  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, transfer.reason);
-  curl_easy_setopt(handle, CURLOPT_USERAGENT, "tessera");
-  if (is_loopback(options.base_url)) curl_easy_setopt(handle, CURLOPT_PROXY, "");
-  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer);
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &transfer);
-  set_identity(handle, options);
   set_limits(transfer, options);
   set_method(handle, request);
   return set_headers(transfer, options);

@@ -22,10 +22,12 @@ struct StreamState {
   std::atomic<size_t> queued_bytes = 0;  // handed to the executor, not yet to on_chunk
 };
 
+struct HandleFree {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+using HandlePtr = std::unique_ptr<CURL, HandleFree>;
+
 struct Transfer {
-  struct HandleFree {
-    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-  };
   struct ListFree {
     void operator()(curl_slist* list) const { curl_slist_free_all(list); }
   };
@@ -37,7 +39,7 @@ struct Transfer {
   // Hands one piece of a stream's body on.
   std::function<void(std::string)> deliver;
 
-  std::unique_ptr<CURL, HandleFree> handle;
+  HandlePtr handle;
   std::unique_ptr<curl_slist, ListFree> headers;
   Response response;
   size_t body_bytes_max = 0;
@@ -47,7 +49,10 @@ struct Transfer {
   char reason[CURL_ERROR_SIZE] = {};
 };
 
-// Sets the handle up. Errors: kBadRequest for a target or header that cannot be sent.
+// A handle with all that no request changes: identity, protocol, limits on connecting. Null where libcurl has none.
+HandlePtr make_handle(const ClientOptions& options);
+// Sets the transfer's handle, new or of an earlier call, up for its request. Errors: kBadRequest for a target or header
+// that cannot be sent.
 base::Status prepare(Transfer& transfer, const ClientOptions& options);
 // What became of the request.
 base::Result<Response> outcome(Transfer& transfer, CURLcode code, const ClientOptions& options);
