@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "http/direct_client.h"
 #include "http/transfer.h"
 
 namespace tessera::http {
@@ -20,8 +21,6 @@ void init_curl() {
   static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
   (void)done;
 }
-
-constexpr size_t kResumeBelow = size_t{8} << 20;  // of bytes that wait for the executor
 
 }  // namespace
 
@@ -178,12 +177,7 @@ void Client::Impl::finish(Transfer& transfer, base::Result<Response> result) {
         });
     return;
   }
-  base::Status status;
-  if (!result) {
-    status = tl::unexpected(std::move(result).error());
-  } else if (result->status != 200) {
-    status = base::error(base::code_of_http_status(result->status), "{}", result->body);
-  }
+  base::Status status = stream_end(std::move(result));
   executor.post([alive = alive, stream = transfer.stream, status = std::move(status)]() mutable {
     if (*alive && !stream->dropped) stream->on_close(std::move(status));
   });
@@ -243,8 +237,12 @@ class StreamSubscription : public base::Subscription {
 }  // namespace
 
 Client::Client(ClientOptions options, base::Executor& executor) {
-  init_curl();
   while (!options.base_url.empty() && options.base_url.back() == '/') options.base_url.pop_back();
+  if (DirectClient::serves(options)) {
+    direct_ = std::make_unique<DirectClient>(options, executor);
+    return;
+  }
+  init_curl();
   impl_ = std::make_shared<Impl>(std::move(options), executor);
   impl_->multi = curl_multi_init();
   impl_->share = curl_share_init();
@@ -255,6 +253,7 @@ Client::Client(ClientOptions options, base::Executor& executor) {
 }
 
 Client::~Client() {
+  if (!impl_) return;
   *impl_->alive = false;
   {
     const std::lock_guard lock(impl_->mutex);
@@ -269,6 +268,7 @@ Client::~Client() {
 }
 
 void Client::call(ClientRequest request, std::function<void(base::Result<Response>)> done) {
+  if (direct_) return direct_->call(std::move(request), std::move(done));
   auto transfer = std::make_shared<std::unique_ptr<Transfer>>(std::make_unique<Transfer>());
   (*transfer)->request = std::move(request);
   (*transfer)->done = std::move(done);
@@ -278,6 +278,9 @@ void Client::call(ClientRequest request, std::function<void(base::Result<Respons
 std::unique_ptr<base::Subscription> Client::stream(ClientRequest request,
                                                    std::function<void(std::string)> on_chunk,
                                                    std::function<void(base::Status)> on_close) {
+  if (direct_) {
+    return direct_->stream(std::move(request), std::move(on_chunk), std::move(on_close));
+  }
   const auto state = std::make_shared<StreamState>();
   state->on_chunk = std::move(on_chunk);
   state->on_close = std::move(on_close);

@@ -1,7 +1,9 @@
-// An HTTP(S) client for calls to Kubernetes API servers, on libcurl.
+// An HTTP(S) client for calls to Kubernetes API servers.
 //
 // Shape:   one Client holds the connections and TLS identity for one server; calls and streams run
-//          on one thread of its own; callbacks run on the executor given.
+//          on one thread of its own; callbacks run on the executor given. A server that is named by
+//          its IP address and that no proxy hides is called over connections of our own
+//          (direct_client.h), any other through libcurl.
 // Errors:  kUnavailable (cannot connect, connection cut), kTimeout, kUnauthorized (TLS refused),
 //          kTooLarge; an HTTP error status is an ordinary Response.
 // Threads: any. A call that is still open when the Client goes away ends without its callback;
@@ -40,6 +42,8 @@ struct ClientRequest {
   std::string body;
 };
 
+class DirectClient;
+
 class Client {
  public:
   Client(ClientOptions options, base::Executor& executor);
@@ -54,7 +58,8 @@ class Client {
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::unique_ptr<DirectClient> direct_;  // or
+  std::shared_ptr<Impl> impl_;            // libcurl's
 };
 
 }  // namespace tessera::http

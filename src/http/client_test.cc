@@ -358,6 +358,69 @@ TEST(Client, CallsGoOnBesideMoreStreamsThanConnections) {
   EXPECT_TRUE(done.wait_for(20));
 }
 
+// A name has to be looked up, and a proxy may be meant for it: that is libcurl's.
+TEST(Client, AServerWithAHostNameIsCalledThroughLibcurl) {
+  Counter streams;
+  Server server(testing::tls_server(), [&](Request request, std::shared_ptr<Responder> responder) {
+    if (request.target == "/stream") {
+      responder->begin_stream(200, "text/plain");
+      responder->write("piece");
+      responder->end_stream();
+      return;
+    }
+    responder->send({201, {}, request.method + request.body, "text/plain"});
+  });
+  ASSERT_TRUE(server.start());
+  base::LoopThread loop("test");
+  ClientOptions options = testing::tls_client(server.port());
+  options.base_url = "https://localhost:" + std::to_string(server.port());
+  {
+    Client client(options, loop);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(call(client, {"POST", "/", {}, std::to_string(i)})->body,
+                "POST" + std::to_string(i));
+      EXPECT_EQ(get(client, "/")->body, "GET");
+      EXPECT_EQ(call(client, {"HEAD", "/", {}, {}})->body, "");
+    }
+    std::string got;
+    std::promise<base::Status> end;
+    const auto stream = client.stream(
+        {"GET", "/stream", {}, {}}, [&](std::string chunk) { got += chunk; },
+        [&](base::Status status) { end.set_value(status); });
+    EXPECT_TRUE(end.get_future().get());
+    EXPECT_EQ(got, "piece");
+  }
+  options.ca_pem = testing::certificates().other_ca.certificate_pem;
+  Client stranger(options, loop);
+  EXPECT_EQ(get(stranger, "/").error().code, Code::kUnauthorized);
+}
+
+// The server closes kept connections when it likes; the next call must not fail for it.
+TEST(Client, ACallOnAConnectionThatHasGoneIsSentAgainOnANewOne) {
+  RawServer server;
+  base::LoopThread loop("test");
+  ClientOptions options = testing::plain_client(server.port);
+  options.connections_max = 1;
+  Client client(options, loop);
+  constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+  for (int i = 0; i < 3; ++i) {
+    std::promise<base::Result<Response>> first;
+    client.call({}, [&](base::Result<Response> r) { first.set_value(std::move(r)); });
+    auto peer = server.accept();
+    ASSERT_TRUE(peer->read_request());
+    peer->send(kAnswer);
+    EXPECT_EQ(first.get_future().get()->body, "ok");
+    std::promise<base::Result<Response>> second;
+    client.call({}, [&](base::Result<Response> r) { second.set_value(std::move(r)); });
+    ASSERT_TRUE(peer->read_request());
+    peer.reset();  // closes without an answer
+    peer = server.accept();
+    ASSERT_TRUE(peer->read_request());
+    peer->send(kAnswer);
+    EXPECT_EQ(second.get_future().get()->body, "ok");
+  }
+}
+
 TEST(Client, GoingAwayWithOpenCallsRunsNoCallback) {
   std::shared_ptr<Responder> kept;
   Counter arrived;

@@ -77,6 +77,11 @@ void EventLoop::stop() {
   entries_.clear();
 }
 
+bool EventLoop::here() {
+  const std::lock_guard lock(mutex_);
+  return std::this_thread::get_id() == self_;
+}
+
 bool EventLoop::post(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
   if (ended_) return false;

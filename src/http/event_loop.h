@@ -41,6 +41,8 @@ class EventLoop {
   base::Status start(const char* thread_name);
   // Runs what was posted before, then ends and joins the thread.
   void stop();
+  // Whether the caller is on the loop's own thread.
+  bool here();
   // False when the loop has ended: the task is dropped.
   bool post(std::function<void()> task);
 

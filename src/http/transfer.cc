@@ -9,8 +9,6 @@ namespace {
 using base::Code;
 
 constexpr size_t kErrorBodyMax = size_t{1} << 20;  // of a refused stream
-constexpr size_t kStreamQueueMax =
-    size_t{16} << 20;  // then the socket is not read until the executor has caught up
 
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(),
@@ -62,14 +60,6 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
   return size;
 }
 
-bool is_loopback(std::string_view url) {
-  const size_t host = url.find("://");
-  if (host == std::string_view::npos) return false;
-  url.remove_prefix(host + 3);
-  return url.substr(0, 4) == "127." || url.substr(0, 5) == "[::1]" ||
-         url.substr(0, 9) == "localhost";
-}
-
 void set_identity(CURL* handle, const ClientOptions& options) {
   // The options outlive the handle, so nothing is copied.
   const auto blob = [handle](CURLoption option, const std::string& pem) {
@@ -97,7 +87,7 @@ void set_limits(Transfer& transfer, const ClientOptions& options) {
       transfer.stream ? std::min(kErrorBodyMax, options.body_bytes_max) : options.body_bytes_max;
 }
 
-base::Status set_headers(Transfer& transfer, const ClientOptions& options) {
+void set_headers(Transfer& transfer, const ClientOptions& options) {
   curl_slist* list = nullptr;
   const auto add = [&](const std::string& line) {
     list = curl_slist_append(list, line.c_str());
@@ -107,27 +97,12 @@ base::Status set_headers(Transfer& transfer, const ClientOptions& options) {
   add("Expect:");  // no waiting for "100 Continue"
   bool has_type = false;
   for (const auto& [name, value] : transfer.request.headers) {
-    if (name.empty() || has_control(name) || has_control(value) ||
-        name.find_first_of(": ") != std::string::npos) {
-      return base::error(Code::kBadRequest,
-                         "the header \"{}\" cannot be sent: it has a line break "
-                         "or another control character",
-                         name);
-    }
     has_type = has_type || curl_strequal(name.c_str(), "content-type") != 0;
     add(value.empty() ? name + ";" : name + ": " + value);
   }
   if (!has_type) add("Content-Type:");  // libcurl would call every body a form
-  if (!options.bearer_token.empty()) {
-    if (has_control(options.bearer_token)) {
-      return base::error(Code::kBadRequest,
-                         "the bearer token has a line break or another control "
-                         "character: strip it");
-    }
-    add("Authorization: Bearer " + options.bearer_token);
-  }
+  if (!options.bearer_token.empty()) add("Authorization: Bearer " + options.bearer_token);
   curl_easy_setopt(transfer.handle.get(), CURLOPT_HTTPHEADER, transfer.headers.get());
-  return {};
 }
 
 void set_method(CURL* handle, const ClientRequest& request) {
@@ -137,9 +112,7 @@ void set_method(CURL* handle, const ClientRequest& request) {
     curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, nullptr);
     return;
   }
-  const bool sends_body = !request.body.empty() || request.method == "POST" ||
-                          request.method == "PUT" || request.method == "PATCH";
-  if (sends_body) {
+  if (sends_body(request)) {
     curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(request.body.size()));
     curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.c_str());
@@ -170,6 +143,51 @@ Code code_of(CURLcode code, std::string_view reason) {
 
 }  // namespace
 
+bool is_loopback(std::string_view url) {
+  const size_t host = url.find("://");
+  if (host == std::string_view::npos) return false;
+  url.remove_prefix(host + 3);
+  return url.substr(0, 4) == "127." || url.substr(0, 5) == "[::1]" ||
+         url.substr(0, 9) == "localhost";
+}
+
+bool sends_body(const ClientRequest& request) {
+  return !request.body.empty() || request.method == "POST" || request.method == "PUT" ||
+         request.method == "PATCH";
+}
+
+base::Status check_request(const ClientRequest& request, const ClientOptions& options) {
+  const bool plain_target = !request.target.empty() && request.target[0] == '/' &&
+                            !has_control(request.target) &&
+                            request.target.find(' ') == std::string::npos;
+  if (!plain_target || request.method.empty() || has_control(request.method) ||
+      request.method.find(' ') != std::string::npos) {
+    return base::error(Code::kBadRequest,
+                       "cannot send {} \"{}\": the target must start with / and be "
+                       "percent-encoded",
+                       request.method, request.target);
+  }
+  for (const auto& [name, value] : request.headers) {
+    if (!name.empty() && !has_control(name) && !has_control(value) &&
+        name.find_first_of(": ") == std::string::npos) {
+      continue;
+    }
+    return base::error(Code::kBadRequest,
+                       "the header \"{}\" cannot be sent: it has a line break "
+                       "or another control character",
+                       name);
+  }
+  if (!has_control(options.bearer_token)) return {};
+  return base::error(Code::kBadRequest,
+                     "the bearer token has a line break or another control character: strip it");
+}
+
+base::Status stream_end(base::Result<Response> result) {
+  if (!result) return tl::unexpected(std::move(result).error());
+  if (result->status == 200) return {};
+  return base::error(base::code_of_http_status(result->status), "{}", result->body);
+}
+
 HandlePtr make_handle(const ClientOptions& options) {
   HandlePtr made(curl_easy_init());
   CURL* handle = made.get();
@@ -195,23 +213,15 @@ base::Status prepare(Transfer& transfer, const ClientOptions& options) {
   CURL* handle = transfer.handle.get();
   if (handle == nullptr) return base::error(Code::kInternal, "cannot make an HTTP transfer");
   const ClientRequest& request = transfer.request;
-  const bool plain_target = !request.target.empty() && request.target[0] == '/' &&
-                            !has_control(request.target) &&
-                            request.target.find(' ') == std::string::npos;
-  if (!plain_target || request.method.empty() || has_control(request.method) ||
-      request.method.find(' ') != std::string::npos) {
-    return base::error(Code::kBadRequest,
-                       "cannot send {} \"{}\": the target must start with / and be "
-                       "percent-encoded",
-                       request.method, request.target);
-  }
+  TS_TRY_STATUS(check_request(request, options));
   curl_easy_setopt(handle, CURLOPT_URL, (options.base_url + request.target).c_str());
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, transfer.reason);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &transfer);
   set_limits(transfer, options);
   set_method(handle, request);
-  return set_headers(transfer, options);
+  set_headers(transfer, options);
+  return {};
 }
 
 base::Result<Response> outcome(Transfer& transfer, CURLcode code, const ClientOptions& options) {

@@ -54,6 +54,15 @@ HandlePtr make_handle(const ClientOptions& options);
 // Sets the transfer's handle, new or of an earlier call, up for its request. Errors: kBadRequest for a target or header
 // that cannot be sent.
 base::Status prepare(Transfer& transfer, const ClientOptions& options);
+// Errors: kBadRequest for a method, target or header that cannot be sent.
+base::Status check_request(const ClientRequest& request, const ClientOptions& options);
+bool sends_body(const ClientRequest& request);
+bool is_loopback(std::string_view url);
+// Of a stream: bytes that wait for the executor, from which on the socket is not read until it has caught up.
+inline constexpr size_t kStreamQueueMax = size_t{16} << 20;
+inline constexpr size_t kResumeBelow = size_t{8} << 20;
+// How a stream whose answer is complete has ended.
+base::Status stream_end(base::Result<Response> result);
 // What became of the request.
 base::Result<Response> outcome(Transfer& transfer, CURLcode code, const ClientOptions& options);
 

@@ -71,12 +71,16 @@ class TlsTransport : public Transport {
 
   IoResult handshake() override {
     ERR_clear_error();
-    const int rc = SSL_accept(ssl_.get());
+    const int rc = SSL_do_handshake(ssl_.get());
     if (rc == 1) return {Kind::kOk};
     const unsigned long first = ERR_peek_error();
-    if (first != 0) fault_ = openssl_error_text(first);
     if (ERR_GET_REASON(first) == SSL_R_HTTP_REQUEST) socket_.send(kPlainAnswer);
-    return outcome(rc);
+    const IoResult out = outcome(rc);
+    const long verified = SSL_get_verify_result(ssl_.get());
+    if (out.kind == Kind::kFailed && verified != X509_V_OK && SSL_is_server(ssl_.get()) == 0) {
+      fault_ = X509_verify_cert_error_string(verified);
+    }
+    return out;
   }
   IoResult read(char* out, size_t size) override {
     ERR_clear_error();
@@ -103,6 +107,8 @@ class TlsTransport : public Transport {
  private:
   IoResult outcome(int rc) {
     const int reason = SSL_get_error(ssl_.get(), rc);
+    if (const unsigned long first = ERR_peek_error(); first != 0)
+      fault_ = openssl_error_text(first);
     ERR_clear_error();
     switch (reason) {
       case SSL_ERROR_WANT_READ:
@@ -161,22 +167,37 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
   return SSL_TLSEXT_ERR_OK;
 }
 
-base::Status use_chain(SSL_CTX* context, const ServerOptions& options) {
-  TS_TRY(const CertificatePtr leaf,
-         read_certificate(options.certificate_pem, "server certificate"));
-  TS_TRY(const KeyPtr key, read_private_key(options.private_key_pem, "server key"));
+// `whose`: "server" or "client".
+base::Status use_chain(SSL_CTX* context, const std::string& whose,
+                       const std::string& certificate_pem, const std::string& private_key_pem) {
+  TS_TRY(const CertificatePtr leaf, read_certificate(certificate_pem, whose + " certificate"));
+  TS_TRY(const KeyPtr key, read_private_key(private_key_pem, whose + " key"));
   if (SSL_CTX_use_certificate(context, leaf.get()) != 1 ||
       SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
-    return base::error(base::Code::kBadRequest,
-                       "the server certificate and its key cannot be used: {}", openssl_error());
+    return base::error(base::Code::kBadRequest, "the {} certificate and its key cannot be used: {}",
+                       whose, openssl_error());
   }
-  const BioPtr bio = bio_over(options.certificate_pem);
+  const BioPtr bio = bio_over(certificate_pem);
   const CertificatePtr first(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
     SSL_CTX_add0_chain_cert(context, next);
   }
   ERR_clear_error();
   return {};
+}
+
+base::Status believe(SSL_CTX* context, const std::string& ca_pem) {
+  const BioPtr bio = bio_over(ca_pem);
+  size_t count = 0;
+  while (true) {
+    const CertificatePtr ca(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    if (!ca) break;
+    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca.get());
+    ++count;
+  }
+  ERR_clear_error();
+  if (count > 0) return {};
+  return base::error(base::Code::kBadRequest, "the server's CA holds no PEM certificate");
 }
 
 base::Status verify_clients(SSL_CTX* context, const std::string& ca_pem) {
@@ -212,6 +233,19 @@ std::unique_ptr<Transport> make_tls_transport(int fd, SSL_CTX* context) {
     ERR_clear_error();
     return nullptr;
   }
+  SSL_set_accept_state(ssl.get());
+  return std::make_unique<TlsTransport>(fd, std::move(ssl));
+}
+
+std::unique_ptr<Transport> make_tls_client_transport(int fd, SSL_CTX* context,
+                                                     const std::string& address) {
+  SslPtr ssl(SSL_new(context));
+  if (!ssl || SSL_set_fd(ssl.get(), fd) != 1 ||
+      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl.get()), address.c_str()) != 1) {
+    ERR_clear_error();
+    return nullptr;
+  }
+  SSL_set_connect_state(ssl.get());
   return std::make_unique<TlsTransport>(fd, std::move(ssl));
 }
 
@@ -233,8 +267,37 @@ base::Result<SslContextPtr> make_server_context(const ServerOptions& options) {
   static constexpr unsigned char kSessionContext[] = "tessera";
   SSL_CTX_set_session_id_context(c, kSessionContext, sizeof kSessionContext - 1);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
-  TS_TRY_STATUS(use_chain(c, options));
+  TS_TRY_STATUS(use_chain(c, "server", options.certificate_pem, options.private_key_pem));
   if (!options.client_ca_pem.empty()) TS_TRY_STATUS(verify_clients(c, options.client_ca_pem));
+  return context;
+}
+
+base::Result<SslContextPtr> make_client_context(const std::string& ca_pem,
+                                                const std::string& certificate_pem,
+                                                const std::string& private_key_pem) {
+  SslContextPtr context(SSL_CTX_new(TLS_client_method()));
+  if (!context) {
+    return base::error(base::Code::kInternal, "cannot make a TLS context: {}", openssl_error());
+  }
+  SSL_CTX* c = context.get();
+  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+  SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                          SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
+  static constexpr unsigned char kHttp11[] = "\x08http/1.1";
+  SSL_CTX_set_alpn_protos(c, kHttp11, sizeof kHttp11 - 1);
+  base::Status ready;
+  if (ca_pem.empty()) {
+    SSL_CTX_set_default_verify_paths(c);
+  } else {
+    ready = believe(c, ca_pem);
+  }
+  if (ready && !certificate_pem.empty()) {
+    ready = use_chain(c, "client", certificate_pem, private_key_pem);
+  }
+  if (!ready) return base::error(base::Code::kUnauthorized, "{}", ready.error().message);
   return context;
 }
 

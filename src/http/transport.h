@@ -43,7 +43,7 @@ class Transport {
   // answer.
   virtual IoResult discard(char* scratch, size_t size) = 0;
   virtual PeerName peer() const = 0;
-  // Why the handshake failed.
+  // Why the handshake, or what came after it, failed.
   virtual std::string fault() const { return {}; }
 };
 
@@ -51,7 +51,14 @@ class Transport {
 std::unique_ptr<Transport> make_plain_transport(int fd);
 // Null where OpenSSL cannot make a session.
 std::unique_ptr<Transport> make_tls_transport(int fd, SSL_CTX* context);
+// The client's end of a connection to the server at this IP address, which its certificate must name.
+std::unique_ptr<Transport> make_tls_client_transport(int fd, SSL_CTX* context,
+                                                     const std::string& address);
 // The server's side of TLS as the options say.
 base::Result<SslContextPtr> make_server_context(const ServerOptions& options);
+// The client's: whom to believe and who we are. Errors: kUnauthorized for PEM text that cannot be used.
+base::Result<SslContextPtr> make_client_context(const std::string& ca_pem,
+                                                const std::string& certificate_pem,
+                                                const std::string& private_key_pem);
 
 }  // namespace tessera::http
