@@ -27,6 +27,13 @@ std::string default_data_dir() {
   return (home.empty() ? "/tmp" : home + "/.local/share") + "/tessera";
 }
 
+bool has_proxy() {
+  for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+    if (!env(name).empty()) return true;
+  }
+  return false;
+}
+
 std::string default_kubeconfig() {
   const std::string given = env("KUBECONFIG");
   return given.empty() ? default_data_dir() + "/kubeconfig" : given;

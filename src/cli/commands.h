@@ -23,6 +23,8 @@ void add_version(CommandLine& line);
 
 // Prints the error and answers the exit status: 1.
 int fail(const base::Error& error);
+// Whether the environment names a proxy for calls to servers.
+bool has_proxy();
 // $KUBECONFIG, or the kubeconfig of `tessera up`'s default data folder.
 std::string default_kubeconfig();
 // $XDG_DATA_HOME/tessera or ~/.local/share/tessera.

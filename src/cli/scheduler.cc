@@ -78,6 +78,7 @@ int run_scheduler(const SchedulerArgs& args) {
 
   base::SystemClock clock;
   base::LoopThread loop("scheduler");
+  config->client.proxy = has_proxy();
   config->client.connections_max = static_cast<int>(args.connections);
   const std::string url = config->client.base_url;
   kube::HttpClient client(std::move(config->client), loop, kube::ManagedFields::kLeftOut);

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "cli/commands.h"
 #include "json/parse.h"
 
 namespace tessera::cli {
@@ -28,6 +29,7 @@ base::Result<std::unique_ptr<Session>> Session::open(const std::string& kubeconf
     }
     return base::error(config.error());
   }
+  config->client.proxy = has_proxy();
   return std::unique_ptr<Session>(new Session(std::move(*config)));
 }
 

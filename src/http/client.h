@@ -33,6 +33,8 @@ struct ClientOptions {
   base::Duration request_timeout = base::seconds(30);
   size_t body_bytes_max = size_t{256} << 20;
   int connections_max = 16;
+  // Whether the environment names a proxy that may be meant for this server: libcurl reads it there.
+  bool proxy = false;
 };
 
 struct ClientRequest {

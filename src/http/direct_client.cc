@@ -1,7 +1,6 @@
 #include "http/direct_client.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <iterator>
 #include <thread>
@@ -15,14 +14,6 @@ namespace tessera::http {
 namespace {
 
 using base::Code;
-
-bool has_proxy() {
-  for (const char* name : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return true;
-  }
-  return false;
-}
 
 bool same_name(std::string_view a, std::string_view lower) {
   return std::ranges::equal(a, lower, [](char x, char y) {
