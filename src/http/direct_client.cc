@@ -246,7 +246,7 @@ class DirectSubscription : public base::Subscription {
 
 bool DirectClient::serves(const ClientOptions& options) {
   return address_of(options.base_url).has_value() &&
-         (is_loopback(options.base_url) || !has_proxy());
+         (!options.proxy || is_loopback(options.base_url));
 }
 
 DirectClient::DirectClient(const ClientOptions& options, base::Executor& executor)
