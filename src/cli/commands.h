@@ -13,6 +13,7 @@ inline constexpr const char* kVersion = "0.1.0";
 void add_up(CommandLine& line);
 void add_apply(CommandLine& line);
 void add_scheduler(CommandLine& line);
+void add_snapshot(CommandLine& line);
 void add_top(CommandLine& line);
 void add_replay(CommandLine& line);
 void add_replay_queues(CommandLine& line);

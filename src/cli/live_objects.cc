@@ -66,4 +66,30 @@ scheduler::GroupSources LiveObjects::sources() {
   return out;
 }
 
+base::Result<scheduler::Snapshot> take_snapshot(Session& session, base::Time now) {
+  LiveObjects live(session);
+  scheduler::Snapshot out;
+  out.taken = now;
+  if (const auto version = session.get_path("/version"))
+    out.server = (*version)["gitVersion"].str();
+  TS_TRY(const auto nodes, live.list(kube::core_v1("nodes"), "Node", ""));
+  TS_TRY(const auto pods, live.list(kube::core_v1("pods"), "Pod", ""));
+  out.scheduler_names = scheduler::served_names(pods);
+  for (const Object& node : nodes) out.add(node);
+  const auto take = [&](const std::string& name, const auto& found) {
+    if (!found) out.left_out.push_back(fmt::format("{}: {}", name, found.error().message));
+    if (!found) return;
+    for (const Object& object : *found) out.add(object);
+  };
+  for (const scheduler::WatchedKind& kind : scheduler::watched_kinds())
+    take(kind.name(), live.list(kind, ""));
+  for (const auto& [resource, kind] : {std::pair("persistentvolumeclaims", "PersistentVolumeClaim"),
+                                       std::pair("persistentvolumes", "PersistentVolume")})
+    take(resource, live.list(kube::core_v1(resource), kind, ""));
+  take("storageclasses.storage.k8s.io",
+       live.list({"storage.k8s.io", "v1", "storageclasses"}, "StorageClass", ""));
+  for (const Object& pod : pods) out.add(pod);
+  return out;
+}
+
 }  // namespace tessera::cli

@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "kube/object.h"
 #include "scheduler/groups.h"
+#include "scheduler/snapshot.h"
 #include "scheduler/watched_kinds.h"
 
 namespace tessera::cli {
@@ -41,5 +42,8 @@ class LiveObjects {
   std::map<std::string, ByName> listed_;  // by group, kind and namespace
   std::vector<std::string> problems_;
 };
+
+// All that the scheduler reads. Only nodes and pods must be readable; what else is not stands in left_out.
+base::Result<scheduler::Snapshot> take_snapshot(Session& session, base::Time now);
 
 }  // namespace tessera::cli

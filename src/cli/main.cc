@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   add_up(line);
   add_apply(line);
   add_scheduler(line);
+  add_snapshot(line);
   add_top(line);
   add_replay(line);
   add_replay_queues(line);
