@@ -420,5 +420,22 @@ TEST(Engine, the_oldest_is_planned_before_all_turns_once_it_has_waited_long_enou
   EXPECT_EQ(placed_beside_a_stream(base::seconds(600)), 2);
 }
 
+// Found by the simulated world, seed 1: the other GPU was given away while the victim still ran on it.
+TEST(Engine, What_a_victim_leaves_over_is_given_to_nobody_before_it_has_gone) {
+  Lab lab;
+  lab.nodes(1, 4).queues({queue("a", 0)});
+  const GangId low = lab.gang("ns/low", "a", 1, 1, 3);
+  lab.settle();
+  lab.gang("ns/high", "a", 1, 1, 2, 10);
+  ASSERT_EQ(lab.engine.cycle(lab.now).evicts.size(), 1U);
+  const GangId small = lab.gang("ns/small", "a", 1, 1, 1);
+  const GangId large = lab.gang("ns/large", "a", 1, 1, 1);
+  const Plan plan = lab.engine.cycle(lab.now);
+  ASSERT_LE(plan.binds.size(), 1U) << "of 4 GPUs the victim has 3 still";
+  EXPECT_EQ(lab.placed(small) + lab.placed(large), 2) << "both have a place, one of them later";
+  lab.engine.remove_member(lab.engine.gang(low).members.front(), lab.now);
+  EXPECT_EQ(plan.binds.size() + lab.engine.cycle(lab.now).binds.size(), 3U);
+}
+
 }  // namespace
 }  // namespace tessera::scheduler::queueing
