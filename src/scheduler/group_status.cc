@@ -142,10 +142,10 @@ void plugins(const kube::Object& object, const GroupProgress& p, json::Value& st
   set_count(status, "running", p.running);
   set_count(status, "succeeded", p.succeeded);
   set_count(status, "failed", p.failed);
-  if (phase == "Pending") return;
-  if (!status["scheduleStartTime"].is_string())
+  const bool begun = phase != "Pending";
+  if (begun && !status["scheduleStartTime"].is_string())
     status.set("scheduleStartTime", base::to_rfc3339(p.now));
-  if (status["occupiedBy"].as_string().empty() && !p.owners.empty()) {
+  if (begun && status["occupiedBy"].as_string().empty() && !p.owners.empty()) {
     std::vector<std::string> owners;
     for (const std::string& owner : p.owners)
       owners.push_back(fmt::format("{}/{}", object.ns(), owner));
@@ -153,9 +153,15 @@ void plugins(const kube::Object& object, const GroupProgress& p, json::Value& st
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     status.set("occupiedBy", fmt::format("{}", fmt::join(owners, ",")));
   }
-  // Newer definitions have no such field and drop it: alone it is no reason to write.
-  if (status != before || before["scheduled"].is_int())
+  // Its own definition has no conditions, and newer ones no "scheduled": where they are dropped they are no reason to write.
+  if ((begun && status != before) || before["scheduled"].is_int())
     set_count(status, "scheduled", total(p.placed, p.succeeded));
+  if (status == before && !before["conditions"].is_array()) return;
+  if (!p.why.empty()) {
+    set_condition(status, {"Unschedulable", "True", std::string(name_of(p.reason)), p.why}, p.now);
+  } else if (condition_of(status, "Unschedulable")["status"].as_string() == "True") {
+    set_condition(status, {"Unschedulable", "False", "Scheduled", "it does not wait"}, p.now);
+  }
 }
 
 void kubernetes(const kube::Object& object, const GroupProgress& p, json::Value& status) {

@@ -5,8 +5,9 @@
 //          changes nothing. Lists of conditions are written as a whole: send the patch with the resourceVersion it was made for.
 //          Volcano:   phase, counters, conditions Unschedulable, Scheduled and ours. Its own definition of PodGroups has no
 //                     status subresource: the patch goes to the object itself, but to the subresource where one is served.
-//          Plugins:   (scheduling.x-k8s.io) phase, counters, scheduleStartTime, occupiedBy. There are no conditions in it, so
-//                     neither the reason nor the planned start can be said there: the pods say it.
+//          Plugins:   (scheduling.x-k8s.io) phase, counters, scheduleStartTime, occupiedBy. Its own definition has no
+//                     conditions: Unschedulable is written where they are kept, as in ours, and never for its own sake where
+//                     they are dropped. The planned start is not said there: the pods say it.
 //          Kubernetes: PodGroupScheduled in v1alpha2, PodGroupInitiallyScheduled from v1alpha3 and v1beta1 on, which stay True
 //                     once they are; DisruptionTarget; ours. Never of a Workload, which has no status.
 //          KAI's groups are its grouper's; Kueue's, owners and single pods have none: nothing is written.

@@ -178,12 +178,13 @@ TEST(GroupStatusPlugins, Phases_from_pending_to_finished) {
   g.now.owners = {"job-b", "job-a", "job-b"};
   EXPECT_EQ(g.phase(), "Pending");
   EXPECT_FALSE(g.status().contains("scheduleStartTime"));
-  EXPECT_FALSE(g.status().contains("conditions"));
+  EXPECT_EQ(g.condition("Unschedulable"), "True NotEnoughMembers");
   EXPECT_EQ(g.pods(4, 4, 0, 0).phase(), "Scheduling");
   const std::string start = g.status()["scheduleStartTime"].str();
   EXPECT_EQ(g.status()["occupiedBy"].as_string(), "ns/job-a,ns/job-b");
   EXPECT_EQ(g.pods(4, 0, 4, 1).goes_on().phase(), "Scheduling");
   EXPECT_EQ(g.status()["scheduled"].as_int(), 4);
+  EXPECT_EQ(g.condition("Unschedulable"), "False Scheduled");
   EXPECT_EQ(g.pods(4, 0, 4, 4).phase(), "Running");
   EXPECT_EQ(g.pods(4, 1, 3, 3).ended(0, 1).phase(), "Unknown");
   EXPECT_EQ(g.pods(4, 0, 4, 4).phase(), "Running");
@@ -200,6 +201,18 @@ TEST(GroupStatusPlugins, It_fails_where_what_is_left_cannot_make_the_minimum) {
   EXPECT_EQ(g.pods(3, 0, 3, 3).ended(0, 1).phase(), "Failed");
   EXPECT_EQ(g.pods(0, 0, 0, 0).ended(0, 4).phase(), "Failed");
   EXPECT_EQ(g.ended(0, 0).phase(), "Failed");
+}
+
+TEST(GroupStatusPlugins, A_definition_without_conditions_is_not_written_for_their_sake) {
+  Written g(Dialect::kPlugins, kPlugins);
+  g.pods(4, 4, 0, 0).waits(WaitReason::kCapacity, "no room");
+  const auto patch = g.ask();
+  ASSERT_TRUE(patch);
+  EXPECT_TRUE((*patch)["status"].contains("conditions"));
+  g.object = json::apply_merge_patch(g.object, *patch);
+  g.object.ref("status").erase("conditions");  // pruned
+  g.waits(WaitReason::kCapacity, "still no room");
+  EXPECT_FALSE(g.ask());
 }
 
 TEST(GroupStatusPlugins, A_definition_without_the_field_scheduled_is_not_written_for_ever) {

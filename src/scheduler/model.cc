@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "kube/volumes.h"
 #include "scheduler/model_reading.h"
+#include "scheduler/verdict.h"
 
 namespace tessera::scheduler {
 namespace {
@@ -21,10 +22,31 @@ bool finished_phase(const Object& pod) {
   return phase == "Succeeded" || phase == "Failed";
 }
 
+bool same_annotations(const Object& a, const Object& b) {
+  const json::Value& before = a.metadata()["annotations"];
+  const json::Value& after = b.metadata()["annotations"];
+  if (before == after) return true;
+  // Ours says something to people and asks for nothing.
+  const auto asks = [](const json::Value& all) {
+    json::Value out = all.is_object() ? all : json::Value::object();
+    out.erase(kVerdictAnnotation);
+    return out;
+  };
+  return asks(before) == asks(after);
+}
+
 // What a placement depends on is unchanged.
 bool same_ask(const Object& a, const Object& b) {
   return a["spec"] == b["spec"] && a.metadata()["labels"] == b.metadata()["labels"] &&
-         a.metadata()["annotations"] == b.metadata()["annotations"];
+         same_annotations(a, b);
+}
+
+// But for its volumes, which are not read from the pod itself.
+bool same_request(const core::PodRequest& a, core::PodRequest b) {
+  b.shape.volumes = a.shape.volumes;
+  return a.shape == b.shape && a.pod_namespace == b.pod_namespace && a.labels == b.labels &&
+         a.affinity == b.affinity && a.anti_affinity == b.anti_affinity && a.spread == b.spread &&
+         a.priority == b.priority;
 }
 
 std::string_view node_of(const Object& pod) {
@@ -186,7 +208,7 @@ void Model::read_request(PodEntry& pod) {
   const bool placed = pod.assumed || (pod.member.valid() && !pod.node.empty());
   if (placed) return;
   const auto decoded = kube::decode_pod(pod.object);
-  pod.request = nullptr;
+  const auto before = std::exchange(pod.request, nullptr);
   pod.problem = decoded ? std::string() : decoded.error().message;
   if (!decoded) return;
   core::Interner& names = engine_.cluster().names();
@@ -195,8 +217,13 @@ void Model::read_request(PodEntry& pod) {
     return;
   }
   auto request = translate_pod(*decoded, names);
-  if (!request) pod.problem = request.error().message;
-  if (request) pod.request = std::make_shared<const core::PodRequest>(std::move(*request));
+  if (!request) {
+    pod.problem = request.error().message;
+  } else if (before && same_request(*before, *request)) {
+    pod.request = before;  // a place that is kept for it stays its own
+  } else {
+    pod.request = std::make_shared<const core::PodRequest>(std::move(*request));
+  }
 }
 
 void Model::drop_member(PodEntry& pod, base::Time now) {

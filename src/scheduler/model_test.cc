@@ -190,6 +190,23 @@ TEST_F(ModelTest, Higher_priority_evicts_and_has_the_place_when_the_other_has_go
   EXPECT_THAT(cycle(), ElementsAre("high>n"));
 }
 
+TEST_F(ModelTest, What_is_said_about_a_pod_does_not_cost_it_the_place_that_is_kept_for_it) {
+  add_node("n", 4);
+  for (const char* name : {"a", "b"}) see(pod_object(name, "{}", 2));
+  bind_all();
+  now = now + base::seconds(10);
+  see(pod_object("high", "spec: {priority: 10}", 2));
+  const auto victims = cycle();
+  EXPECT_EQ(victims.size(), 1U);
+  see(pod_object("high",
+                 "{spec: {priority: 10}, metadata: {annotations: {tessera.dev/verdict: x}}}", 2));
+  EXPECT_THAT(cycle(), IsEmpty()) << "nobody else has to go";
+  see(pod_object("high", "{spec: {priority: 10}, metadata: {annotations: {note: y}}}", 2));
+  EXPECT_THAT(cycle(), IsEmpty());
+  gone(victims.front().substr(1));
+  EXPECT_THAT(cycle(), ElementsAre("high>n"));
+}
+
 TEST_F(ModelTest, A_refused_eviction_gives_nothing_away_and_is_not_asked_for_again_at_once) {
   add_node("n", 2);
   see(pod_object("low", "{}", 2));

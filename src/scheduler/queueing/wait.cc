@@ -55,9 +55,11 @@ std::string capacity_text(const Engine& engine, GangId id, const Wait& wait) {
   if (member == nullptr) return {};
   const core::Verdict verdict = core::explain(engine.cluster(), *member->spec.request);
   std::string text = verdict.message(engine.cluster().names());
-  if (gang.spec.min_members > 1)
-    text = fmt::format("{} of its {} members that must start together have no place: {}",
-                       std::max<int64_t>(gang.spec.min_members - gang.placed - wait.have, 1),
+  const int64_t missing = std::max<int64_t>(gang.spec.min_members - gang.placed - wait.have, 1);
+  if (gang.placed >= gang.spec.min_members && gang.placed > 0)
+    text = fmt::format("it has a place for {} members, and for no more: {}", gang.placed, text);
+  else if (gang.spec.min_members > 1)
+    text = fmt::format("{} of its {} members that must start together have no place: {}", missing,
                        gang.spec.min_members, text);
   const std::string nearest = verdict.nearest_text(engine.cluster());
   if (!nearest.empty()) text += " " + nearest + ".";
