@@ -120,10 +120,21 @@ def write_json(path, value):
         json.dump(value, file)
 
 
-# What a scheduler asks for; the load's own requests are creations of nodes, pods and groups, and one watch.
-SCHEDULERS_OWN = {'bindings': ('POST', 'pods', 'binding'), 'events': ('POST', 'events', ''),
-                  'event_patches': ('PATCH', 'events', ''), 'pod_status': ('PATCH', 'pods', 'status'),
-                  'pod_reads': ('GET', 'pods', ''), 'group_status': ('PATCH', 'podgroups', 'status')}
+# Requests for these are the scheduler's, but for the load's own: creations of pods, nodes and groups, and one watch.
+SCHEDULERS_KINDS = {'pods', 'nodes', 'events', 'podgroups', 'workloads', 'persistentvolumes', 'persistentvolumeclaims',
+                    'storageclasses', 'namespaces', 'priorityclasses', 'queues'}
+LOADS_OWN = {('POST', 'pods', ''), ('POST', 'nodes', ''), ('POST', 'podgroups', '')}
+
+
+def per_pod(before, after, bound):
+    """Requests of the scheduler for each bound pod: {"POST pods/binding": 1.0, ..., "all": 2.0}."""
+    asked = {}
+    for key, count in after.items():
+        more = count - before.get(key, 0)
+        if more > 0 and key[1] in SCHEDULERS_KINDS and key not in LOADS_OWN:
+            asked[f"{key[0]} {key[1]}{'/' + key[2] if key[2] else ''}"] = more
+    shares = {what: round(count / bound, 3) for what, count in sorted(asked.items())}
+    return {**{what: share for what, share in shares.items() if share >= 0.01}, 'all': round(sum(asked.values()) / bound, 3)}
 
 
 def run(name, workload, nodes, pki, limit_s=600):
@@ -154,9 +165,7 @@ def run(name, workload, nodes, pki, limit_s=600):
         result['cpu_ms_per_pod'] = round((cpu_s - idle_cpu) / bound * 1000, 3)
         result['rss_peak_mb'] = round(peak_mb, 1)
         result['pods_per_s'] = round(result['bound'] / max(result['bound_span_s'], 0.001), 1)
-        asked = {what: after.get(key, 0) - before.get(key, 0) for what, key in SCHEDULERS_OWN.items()}
-        result['requests_per_pod'] = {what: round(count / bound, 3) for what, count in asked.items()}
-        result['requests_per_pod']['all'] = round(sum(asked.values()) / bound, 3)
+        result['requests_per_pod'] = per_pod(before, after, bound)
         return result
 
 
