@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace tessera::load {
 namespace {
@@ -42,6 +43,10 @@ void Bindings::take(std::string_view bytes, uint64_t now) {
 
 void Bindings::line(std::string_view text, uint64_t now) {
   const std::string_view name = quoted_after(text, R"("metadata":{"name":")");
+  uint64_t version = 0;
+  const std::string_view digits = quoted_after(text, R"("resourceVersion":")");
+  std::from_chars(digits.data(), digits.data() + digits.size(), version);
+  version_ = std::max(version_, version);
   if (!name.starts_with(prefix_)) return;
   if (text.starts_with(R"({"type":"DELETED")")) return;
   Group* group = nullptr;

@@ -21,6 +21,10 @@ class Bindings {
       : prefix_(std::move(prefix)), group_size_(group_size) {}
 
   void take(std::string_view bytes, uint64_t now);
+  // The highest resourceVersion so far: where a watch that broke goes on.
+  uint64_t version() const { return version_; }
+  // A line that was cut belongs to the watch that broke.
+  void forget_rest() { rest_.clear(); }
   size_t seen() const { return pods_.size(); }
   size_t bound() const { return bound_; }
   size_t groups_whole() const;
@@ -46,6 +50,7 @@ class Bindings {
   std::unordered_map<std::string, Pod> pods_;
   std::unordered_map<std::string, Group> groups_;
   size_t bound_ = 0;
+  uint64_t version_ = 0;
   uint64_t first_bound_at_ = 0;
   uint64_t last_bound_at_ = 0;
 };

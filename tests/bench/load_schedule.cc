@@ -1,6 +1,7 @@
 #include "load_schedule.h"
 
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,14 +84,14 @@ class Run {
   Run(const Schedule& what, SSL_CTX* context, const Target& target)
       : what_(what),
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        watch_(context, target),
+        context_(context),
+        target_(target),
         bindings_(what.prefix + "-", what.gang) {
     for (int i = 0; i < what.connections; ++i) {
       lanes_.push_back(std::make_unique<Connection>(context, target));
       add(*lanes_.back());
       idle_.push_back(lanes_.back().get());
     }
-    add(watch_);
   }
   ~Run() { ::close(epoll_); }
   Run(const Run&) = delete;
@@ -121,10 +122,11 @@ class Run {
     const auto limit = started + static_cast<uint64_t>(what_.limit_s * 1e6);
     while (bindings_.bound() < what_.pods && micros_of(CLOCK_MONOTONIC) < limit) turn(100);
     const double seconds = static_cast<double>(micros_of(CLOCK_MONOTONIC) - started) / 1e6;
-    fmt::print(R"({{{},"seconds":{:.3f},"late_ms_max":{:.1f},"client_cpu_s":{:.3f}}})"
-               "\n",
-               bindings_.as_json(), seconds, static_cast<double>(late_max_) / 1000,
-               static_cast<double>(micros_of(CLOCK_PROCESS_CPUTIME_ID)) / 1e6);
+    fmt::print(
+        R"({{{},"seconds":{:.3f},"late_ms_max":{:.1f},"watch_breaks":{},"client_cpu_s":{:.3f}}})"
+        "\n",
+        bindings_.as_json(), seconds, static_cast<double>(late_max_) / 1000, watch_breaks_,
+        static_cast<double>(micros_of(CLOCK_PROCESS_CPUTIME_ID)) / 1e6);
     return 0;
   }
 
@@ -138,26 +140,34 @@ class Run {
   }
 
   void start_watch() {
-    auto outcome = watch_.send(
-        "GET", fmt::format("{}?watch=true&resourceVersion=0&timeoutSeconds=7200", kPods), "", "");
+    watching_ = false;
+    watch_ = std::make_unique<Connection>(context_, target_);
+    add(*watch_);
+    auto outcome = watch_->send("GET",
+                                fmt::format("{}?watch=true&resourceVersion={}&timeoutSeconds=7200",
+                                            kPods, bindings_.version()),
+                                "", "");
     while (outcome == Connection::Outcome::kPending) {
-      epoll_event events[1];
-      epoll_wait(epoll_, events, 1, 10);
-      outcome = watch_.advance();
+      pollfd ready{watch_->fd(), POLLIN, 0};
+      ::poll(&ready, 1, 10);
+      outcome = watch_->advance();
     }
     if (outcome != Connection::Outcome::kStreaming) {
-      give_up(fmt::format("watch: {} {}{}", watch_.status(), watch_.body(), watch_.why()));
+      give_up(fmt::format("watch: {} {}{}", watch_->status(), watch_->body(), watch_->why()));
     }
     watching_ = true;
     read_watch();
   }
 
+  // A server may end a watch: it goes on where it stopped, and what it missed comes late, for every scheduler alike.
   void read_watch() {
     bytes_.clear();
-    if (watch_.receive(bytes_) == Connection::Outcome::kFailed) {
-      give_up("watch: " + watch_.why());
-    }
+    const bool over = watch_->receive(bytes_) == Connection::Outcome::kFailed;
     bindings_.take(bytes_, micros_of(CLOCK_MONOTONIC));
+    if (!over) return;
+    bindings_.forget_rest();
+    if (++watch_breaks_ > 100) give_up("watch: " + watch_->why());
+    start_watch();
   }
 
   void settle(Connection& lane, Connection::Outcome outcome) {
@@ -173,7 +183,7 @@ class Run {
     const int ready = epoll_wait(epoll_, events, 64, wait_ms);
     for (int i = 0; i < ready; ++i) {
       auto& connection = *static_cast<Connection*>(events[i].data.ptr);
-      if (&connection == &watch_) {
+      if (&connection == watch_.get()) {
         if (watching_) read_watch();
         continue;
       }
@@ -212,8 +222,11 @@ class Run {
   int epoll_;
   std::vector<std::unique_ptr<Connection>> lanes_;
   std::vector<Connection*> idle_;
-  Connection watch_;
+  SSL_CTX* context_;
+  const Target& target_;
+  std::unique_ptr<Connection> watch_;
   bool watching_ = false;
+  int watch_breaks_ = 0;
   std::string bytes_;
   Bindings bindings_;
   uint64_t late_max_ = 0;
