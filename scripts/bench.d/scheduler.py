@@ -11,18 +11,18 @@ from figures import Broken, figure
 
 NODES, PODS = 1000, 3000
 REPORT = os.path.join(running.ROOT, 'build', 'bench', 'scheduler.json')
-TODO = {workload.name: workload for workload in scheduler_sides.workloads(PODS)}
+WORKLOADS = {workload.name: workload for workload in scheduler_sides.workloads(PODS)}
 
 
 @functools.lru_cache(None)
 def seen(name):
     """Both sides with one workload: {side: what it did, 'ratio': ours to theirs}."""
-    found = scheduler_sides.compare(NODES, [TODO[name]])
+    found = scheduler_sides.compare(NODES, [WORKLOADS[name]])
     keep(found)
     both = found['workloads'][name]
     for side in scheduler_sides.SETTINGS:
-        if both[side]['bound'] < TODO[name].pods:
-            raise Broken(f"{side} bound {both[side]['bound']} of {TODO[name].pods} pods")
+        if both[side]['bound'] < WORKLOADS[name].pods:
+            raise Broken(f"{side} bound {both[side]['bound']} of {WORKLOADS[name].pods} pods")
         if both[side].get('gangs_partial'):
             raise Broken(f"{side} left {both[side]['gangs_partial']} gangs in part")
     return both
@@ -54,7 +54,7 @@ for _workload in ('backlog', 'gangs'):
     define(_workload, 'real_cpu_ms_per_pod', 'ms', '-', lambda both: both['kube-scheduler']['cpu_ms_per_pod'])
     define(_workload, 'real_rss_peak_mb', 'MB', '-', lambda both: both['kube-scheduler']['rss_peak_mb'])
     define(_workload, 'real_pods_per_s', 'pods/s', '-', lambda both: both['kube-scheduler']['pods_per_s'])
-for _workload in (name for name in TODO if name.startswith('rate_')):
+for _workload in (name for name in WORKLOADS if name.startswith('rate_')):
     define(_workload, 'p50_ms', 'ms', '-', lambda both: both['tessera']['pod_p50_ms'])
     define(_workload, 'p99_ms', 'ms', '-', lambda both: both['tessera']['pod_p99_ms'])
     define(_workload, 'real_p99_ms', 'ms', '-', lambda both: both['kube-scheduler']['pod_p99_ms'])
