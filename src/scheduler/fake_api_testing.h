@@ -175,6 +175,8 @@ class FakeApi : public kube::Client {
         root.ref("metadata", "annotations", m.name()) = m.value;
     } else {
       for (const json::Member& m : status.members()) root.ref("status", m.name()) = m.value;
+      for (const json::Member& m : request.body["spec"].members())
+        root.ref("spec", m.name()) = m.value;
     }
     put(request.gvr.resource, kube::Object(root));
     return root;

@@ -66,27 +66,6 @@ void Scheduler::State::start_volumes() {
   volumes->start(random.fork());
 }
 
-void Scheduler::State::start_evictor() {
-  Evictor::Hooks hooks;
-  hooks.accepted = [weak = weak_from_this()](const EvictDecision& decision) {
-    auto self = weak.lock();
-    const PodEntry* pod = self ? self->model.find(decision.pod) : nullptr;
-    if (pod != nullptr && self->options.events)
-      self->recorder.normal(pod->object, queueing::name_of(decision.reason), decision.why);
-  };
-  hooks.refused = [weak = weak_from_this()](const std::string& pod) {
-    auto self = weak.lock();
-    if (!self) return;
-    self->model.evict_failed(pod, self->now());
-    self->after(self->options.engine.claim_timeout, [pod](State& s) {
-      s.model.may_be_victim(pod);
-      s.request_cycle();
-    });
-    self->request_cycle();
-  };
-  evictor = std::make_unique<Evictor>(client, executor, std::move(hooks));
-}
-
 void Scheduler::State::start_sources() {
   StatusWriter::Source source;  // lives no longer than this
   source.model = [this]() -> const Model& { return model; };
@@ -102,6 +81,7 @@ void Scheduler::State::start_sources() {
     const bool matters = self->model.on_object(before, after, self->now());
     const std::string_view kind = (after ? after : before).kind();
     if (matters || kind == "PodGroup" || kind == "Queue") self->request_cycle();
+    if (!after && kind == "Job") self->allowances.erase(std::string(before.uid()));
   };
   handlers.on_synced = [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->request_cycle();
@@ -187,11 +167,7 @@ void Scheduler::State::cycle() {
   consider_volumes();
   const Decisions decisions = model.cycle(now());
   for (const BindDecision& bind : decisions.binds) place(bind);
-  if (!decisions.evicts.empty()) {
-    std::vector<std::string> uids;
-    for (const EvictDecision& evict : decisions.evicts) uids.push_back(model.find(evict.pod)->uid);
-    evictor->evict(decisions.evicts, uids);
-  }
+  if (!decisions.evicts.empty()) evict(decisions.evicts);
   send_binds();
   explain_touched();
   const Duration end = clock.monotonic();

@@ -173,6 +173,32 @@ TEST_F(SchedulerGangTest, A_lost_answer_to_an_eviction_evicts_once) {
   EXPECT_FALSE(api.pod("low").deleting());
 }
 
+TEST_F(SchedulerGangTest, A_job_is_allowed_its_loss_before_its_pods_are_evicted) {
+  api.put("nodes", node_object("n", 4));
+  api.put("jobs", kube::Object(yaml(R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, namespace: default, uid: ju}
+spec: {parallelism: 2, backoffLimit: 0}
+)")));
+  start();
+  const char* of_job = R"(metadata: {ownerReferences: [
+      {apiVersion: batch/v1, kind: Job, name: j, uid: ju, controller: true}]})";
+  add(pod_object("a", of_job, 2));
+  add(pod_object("b", of_job, 2));
+  settle(base::seconds(10));
+  int64_t limit_when_evicted = -1;
+  api.refuse = [&](const kube::Request& r) -> std::optional<Code> {
+    if (r.subresource == "eviction" && limit_when_evicted < 0)
+      limit_when_evicted = api.object("jobs", "default/j").get("spec", "backoffLimit").as_int();
+    return std::nullopt;
+  };
+  add(pod_object("high", "spec: {priority: 10}", 4));
+  settle(base::seconds(1));
+  EXPECT_EQ(api.evictions.size(), 2U);
+  EXPECT_EQ(limit_when_evicted, 2);
+}
+
 TEST_F(SchedulerGangTest, A_claim_lapses_when_the_victim_never_goes) {
   api.put("nodes", node_object("n", 2));
   start();

@@ -66,6 +66,15 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
                const std::string& problem, const kube::Reply& reply);
   void give_up(const std::string& key, const std::string& problem);
 
+  // Decided, and waiting for the Jobs of its pods to be told.
+  struct Eviction {
+    std::vector<EvictDecision> decisions;
+    std::vector<std::string> uids;
+    size_t jobs = 0;
+  };
+  void evict(const std::vector<EvictDecision>& decisions);
+  void evict_now(const Eviction& batch);
+
   void explain_touched();
   void explain_later(const std::string& key);
   void explain_some();
@@ -97,9 +106,10 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   std::unique_ptr<ObjectSources> sources;
   std::unique_ptr<StatusWriter> statuses;
   std::unordered_map<std::string, Telling> tellings;
-  std::deque<std::string> to_explain;        // never told, oldest first
-  std::deque<std::string> to_explain_again;  // told before
-  std::deque<kube::Request> binds;           // to be sent
+  std::deque<std::string> to_explain;                   // never told, oldest first
+  std::deque<std::string> to_explain_again;             // told before
+  std::deque<kube::Request> binds;                      // to be sent
+  std::unordered_map<std::string, int64_t> allowances;  // evictions by uid of the Job
   bool settled_found = false;
   bool cycle_posted = false;
   bool look_posted = false;
