@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <memory>
 
-#include "base/file.h"
 #include "cli/commands.h"
+#include "cli/manifests.h"
 #include "cli/session.h"
-#include "json/yaml.h"
 
 namespace tessera::cli {
 namespace {
@@ -20,40 +18,6 @@ struct ApplyArgs {
   std::string kubeconfig = default_kubeconfig();
   std::vector<std::string> files;
 };
-
-struct Manifest {
-  std::string file;
-  json::Value object;
-};
-
-base::Result<std::vector<Manifest>> read_manifests(const std::string& path) {
-  std::vector<std::string> files;
-  if (std::filesystem::is_directory(path)) {
-    for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      const std::string extension = entry.path().extension();
-      if (extension == ".yaml" || extension == ".yml" || extension == ".json") {
-        files.push_back(entry.path());
-      }
-    }
-    std::ranges::sort(files);
-  } else {
-    files.push_back(path);
-  }
-  std::vector<Manifest> out;
-  for (const std::string& file : files) {
-    TS_TRY(const std::string text, base::read_file(file, size_t{64} << 20));
-    auto documents = json::parse_yaml_stream(text);
-    if (!documents) return base::error(documents.error().in(file));
-    for (json::Value& document : *documents) {
-      if (document["kind"].as_string() != "List") {
-        out.push_back({file, std::move(document)});
-        continue;
-      }
-      for (const json::Value& item : document["items"].items()) out.push_back({file, item});
-    }
-  }
-  return out;
-}
 
 // "deployment.apps/web", as kubectl names what it did.
 std::string title(const json::Value& object, const Mapping& mapping) {

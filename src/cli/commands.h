@@ -14,6 +14,7 @@ void add_up(CommandLine& line);
 void add_apply(CommandLine& line);
 void add_scheduler(CommandLine& line);
 void add_snapshot(CommandLine& line);
+void add_plan(CommandLine& line);
 void add_top(CommandLine& line);
 void add_replay(CommandLine& line);
 void add_replay_queues(CommandLine& line);

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   add_apply(line);
   add_scheduler(line);
   add_snapshot(line);
+  add_plan(line);
   add_top(line);
   add_replay(line);
   add_replay_queues(line);
