@@ -130,6 +130,8 @@ void Scheduler::State::on_pod(const Object& before, const Object& after) {
   }
   const bool matters = model.on_pod(key, after, now());
   const PodEntry* pod = model.find(key);
+  // How many run is part of the group's status, though it decides nothing.
+  if (pod != nullptr && pod->group.starts_with("PodGroup.")) statuses->touch({pod->group});
   if (pod != nullptr && (!pod->node.empty() || pod->finished)) {
     forget_volumes(key, after);
     tellings.erase(key);

@@ -199,6 +199,39 @@ spec: {parallelism: 2, backoffLimit: 0}
   EXPECT_EQ(limit_when_evicted, 2);
 }
 
+TEST_F(SchedulerGangTest, A_group_says_how_many_run_though_that_decides_nothing) {
+  api.put("customresourcedefinitions", kube::Object(yaml(R"(
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podgroups.scheduling.volcano.sh}
+spec: {group: scheduling.volcano.sh, names: {plural: podgroups, kind: PodGroup}, scope: Namespaced,
+       versions: [{name: v1beta1, served: true, storage: true}]}
+status: {conditions: [{type: Established, status: "True"}]}
+)")));
+  api.put("nodes", node_object("n", 4));
+  api.put("podgroups", kube::Object(yaml(R"(
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: v, namespace: default}
+spec: {minMember: 1}
+)")));
+  start();
+  settle(base::seconds(2));
+  const auto phase = [&] {
+    return api.object("podgroups", "default/v").get("status", "phase").str();
+  };
+  EXPECT_EQ(phase(), "Inqueue") << "its controller waits for that before it makes the pods";
+  add(pod_object("p", "metadata: {annotations: {scheduling.k8s.io/group-name: v}}", 1));
+  ASSERT_EQ(api.node_of("p"), "n");
+  settle(base::seconds(2));
+  api.put("pods", with(api.pod("p"), "status: {phase: Running}"));
+  settle(base::seconds(2));
+  EXPECT_EQ(phase(), "Running");
+  api.put("pods", with(api.pod("p"), "status: {phase: Succeeded}"));
+  settle(base::seconds(2));
+  EXPECT_EQ(phase(), "Completed");
+}
+
 TEST_F(SchedulerGangTest, A_claim_lapses_when_the_victim_never_goes) {
   api.put("nodes", node_object("n", 2));
   start();
