@@ -273,6 +273,10 @@ void Model::refresh_queues(base::Time now) {
   }
   if (taken.insert(std::string(kDefaultQueue)).second) specs.push_back(default_queue());
   engine_.set_queues(std::move(specs), now);
+  // Whether they may enter their queue is told of groups that have no pods yet.
+  each_object("scheduling.volcano.sh", "PodGroup", [&](const Object& group) {
+    touched_.insert(fmt::format("PodGroup.scheduling.volcano.sh/{}/{}", group.ns(), group.name()));
+  });
   if (names == names_before) return;
   for (const auto& [key, slot] : by_key_)
     to_read_.insert(slot);  // Kueue's names may mean others now
