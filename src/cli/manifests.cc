@@ -19,7 +19,7 @@ base::Result<std::vector<Manifest>> read_manifests(const std::string& path) {
     }
     std::ranges::sort(files);
   } else {
-    files.push_back(path);
+    files.push_back(path == "-" ? "/dev/stdin" : path);
   }
   std::vector<Manifest> out;
   for (const std::string& file : files) {

@@ -1,6 +1,7 @@
 // Manifests from files and folders: what -f names.
 //
 // Shape:   the .yaml, .yml and .json files of a folder in the order of their names; each item of a List by itself.
+//          "-" is standard input.
 // Errors:  as base::read_file and json::parse_yaml_stream, with the file.
 #pragma once
 

@@ -55,6 +55,12 @@ std::string gang_text(const WhyGang& gang) {
   std::string out;
   if (gang.verdict) {
     out = scheduler::to_text(*gang.verdict);
+    const int64_t all = gang.waiting + gang.starting + gang.running;
+    if (gang.verdict->members < all)
+      out +=
+          line("Note:", fmt::format("this counts {} of its {} pods: the others came after it was "
+                                    "written, or may not be placed yet",
+                                    gang.verdict->members, all));
   } else if (gang.waiting > 0) {
     out = fmt::format("{} waits\n", gang.job);
     out += line("Verdict:", gang.instead);

@@ -35,10 +35,12 @@ status: {3}
                             name, owner, node, status, annotations));
 }
 
-std::string verdict_annotation(std::string_view job, std::string_view sentence) {
+std::string verdict_annotation(std::string_view job, std::string_view sentence,
+                               int64_t members = 0) {
   scheduler::Verdict verdict;
   verdict.job = job;
   verdict.queue = "default";
+  verdict.members = members;
   verdict.reason = "Capacity";
   verdict.sentence = sentence;
   const json::Value text(scheduler::to_json(verdict).dump());
@@ -66,6 +68,13 @@ TEST_F(Why, Shows_the_verdict_that_is_stored_on_one_pod_of_the_gang) {
   EXPECT_THAT(ask("pod/a"), HasSubstr("no GPU is free"));
   EXPECT_EQ(json("a").get("gangs").at(0).get("verdict", "sentence").as_string(), "no GPU is free");
   EXPECT_EQ(json("a").get("gangs").at(0)["state"].as_string(), "waiting");
+}
+
+TEST_F(Why, A_verdict_from_before_some_of_its_pods_is_told_as_such) {
+  world.pods = {pod("a", "", "", "{phase: Pending}", verdict_annotation("ml/a", "too few"))};
+  EXPECT_THAT(ask("a"), HasSubstr("this counts 0 of its 1 pods"));
+  world.pods = {pod("a", "", "", "{phase: Pending}", verdict_annotation("ml/a", "no room", 1))};
+  EXPECT_THAT(ask("a"), Not(HasSubstr("this counts")));
 }
 
 TEST_F(Why, A_job_is_found_by_its_name_its_kind_and_its_pods) {
