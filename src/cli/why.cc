@@ -52,9 +52,13 @@ base::Result<WhyAnswer> look(Session& session, const WhyArgs& args) {
   }
   world.sources = live.sources();
   auto answer = explain(target, world);
-  if (answer || answer.error().code != base::Code::kNotFound) return answer;
-  world.named = named(live, target, world.ns);
-  return explain(target, world);
+  if (!answer && answer.error().code == base::Code::kNotFound) {
+    world.named = named(live, target, world.ns);
+    answer = explain(target, world);
+  }
+  // What a job belongs to may be hidden from who asks.
+  for (const std::string& problem : live.problems()) fmt::print(stderr, "not read: {}\n", problem);
+  return answer;
 }
 
 int why(const WhyArgs& args) {

@@ -59,8 +59,18 @@ Object PodMaker::owned(Value object, std::string_view name, const Object& owner)
 
 // What the API adds to a pod when it is created.
 void PodMaker::complete(Value& pod, Made& out) const {
+  const auto note = [&](std::string text) {
+    if (std::ranges::find(out.notes, text) == out.notes.end()) out.notes.push_back(std::move(text));
+  };
   Value& spec = pod.ref("spec");
-  if (spec["schedulerName"].as_string().empty()) spec.set("schedulerName", options_.scheduler_name);
+  if (spec["schedulerName"].as_string().empty()) {
+    spec.set("schedulerName", options_.scheduler_name);
+    if (options_.scheduler_name != "default-scheduler")
+      note(
+          fmt::format("{} names no schedulerName and is planned as one of \"{}\": write that into "
+                      "it, or the default scheduler takes it",
+                      out.title, options_.scheduler_name));
+  }
   const std::string name = spec["priorityClassName"].str();
   Object found = options_.default_priority_class;
   if (name == "system-node-critical" || name == "system-cluster-critical") {
@@ -68,10 +78,8 @@ void PodMaker::complete(Value& pod, Made& out) const {
     return;
   }
   if (!name.empty()) found = options_.priority_class ? options_.priority_class(name) : Object();
-  const std::string problem =
-      fmt::format("PriorityClass {} does not exist: the API would refuse the pods", name);
-  if (!found && !name.empty() && std::ranges::find(out.notes, problem) == out.notes.end())
-    out.notes.push_back(problem);
+  if (!found && !name.empty())
+    note(fmt::format("PriorityClass {} does not exist: the API would refuse the pods", name));
   if (!found || (name.empty() && spec["priority"].is_number())) return;
   spec.set("priority", found["value"].as_int(0));
   if (spec["preemptionPolicy"].is_null() && found["preemptionPolicy"].is_string())

@@ -2,8 +2,8 @@
 //
 // Shape:   what_if() lets the cluster of a Snapshot come to rest twice, once as it is and once with the changes, and tells
 //          the difference. At rest: nobody can be placed and nobody is to leave. What is bound counts as running, what is
-//          evicted as gone, and where a controller would make another pod in its place, that one waits. Time stands still at
-//          `now`: nothing ends while it is looked at.
+//          evicted or is being deleted as gone; where a controller would make another pod in the place of one evicted, that
+//          one waits. Time stands still at `now`: nothing ends while it is looked at.
 // Errors:  kInvalid or kNotFound, naming the option or manifest and the mend.
 // Threads: pure.
 #pragma once

@@ -127,6 +127,14 @@ spec: {minMember: 3}
   EXPECT_EQ(answer.jobs[0].placed.size(), 3U);
 }
 
+TEST_F(WhatIfTest, What_is_being_deleted_counts_as_gone) {
+  snapshot.add(node_object("a", 4));
+  snapshot.add(bound(pod_object("ends", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", 4),
+                     "a", "0,1,2,3"));
+  new_pod("p", 4);
+  EXPECT_EQ(ask().jobs[0].placed.size(), 1U);
+}
+
 TEST_F(WhatIfTest, More_nodes_let_others_start) {
   snapshot.add(node_object("a", 4, "spec: {unschedulable: true}"));
   snapshot.add(pod_object("waits", "{}", 4));
@@ -206,6 +214,14 @@ TEST_F(WhatIfTest, Pods_of_other_schedulers_are_told_so) {
   EXPECT_THAT(answer.notes,
               ElementsAre(HasSubstr("schedulerName \"other\" is not one that tessera")));
   EXPECT_THAT(answer.jobs[0].problems, ElementsAre(HasSubstr("schedulerName")));
+}
+
+TEST_F(WhatIfTest, A_pod_that_names_no_scheduler_is_planned_and_told_so) {
+  snapshot.add(node_object("a", 4));
+  manifest("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}}");
+  const WhatIfAnswer answer = ask();
+  EXPECT_EQ(answer.jobs[0].placed.size(), 1U);
+  EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("Pod default/p names no schedulerName")));
 }
 
 TEST_F(WhatIfTest, The_same_question_has_the_same_answer) {

@@ -32,7 +32,10 @@ bool comes_back(const Object& pod) {
 WhatIfWorld::WhatIfWorld(const Snapshot& snapshot, const WhatIfOptions& options)
     : options_(options), model_(model_of(snapshot, options.model, options.now, &volumes_)) {
   for (const Object& object : snapshot.objects) {
-    if (object.kind() == "Pod" && !finished(object)) pods_[object.key()] = object;
+    if (object.kind() != "Pod" || finished(object)) continue;
+    pods_[object.key()] = object;
+    // Time stands still, and it would never end.
+    if (object.deleting()) remove(object.key());
   }
 }
 
