@@ -111,6 +111,7 @@ void do_binding(Core& core, const CallPtr& call) {
       pod.ref("metadata", "annotations").set(annotation.name(), annotation.value);
     }
     set_condition(pod.ref("status"), "PodScheduled", "True", core.now());
+    pod.ref("status").erase("nominatedNodeName");  // it has been fulfilled, or has not
     return pod;
   };
   update.view = [](const Value&) { return created_status(); };

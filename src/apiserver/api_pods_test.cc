@@ -37,6 +37,19 @@ TEST(ApiPods, Binding_sets_the_node_once) {
   EXPECT_EQ(api.bind("default", "x", "").error().message, "target.name: Required value");
 }
 
+TEST(ApiPods, Binding_ends_the_nomination) {
+  TestApi api;
+  ASSERT_TRUE(api.create("pods", TestApi::pod("x")));
+  auto nominate = TestApi::request(kube::Verb::kPatch, "pods", "default", "x",
+                                   TestApi::parse(R"({"status":{"nominatedNodeName":"n1"}})"));
+  nominate.subresource = "status";
+  const auto nominated = api.reply(nominate);
+  ASSERT_TRUE(nominated.result);
+  EXPECT_EQ((*nominated.result)["status"]["nominatedNodeName"].as_string(), "n1");
+  ASSERT_TRUE(api.bind("default", "x", "n2"));
+  EXPECT_FALSE((*api.get("pods", "default", "x"))["status"].contains("nominatedNodeName"));
+}
+
 TEST(ApiPods, What_binding_wrote_about_devices_stays) {
   TestApi api;
   ASSERT_TRUE(api.create("pods", TestApi::pod("x")));

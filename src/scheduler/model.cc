@@ -391,10 +391,22 @@ Decisions Model::cycle(base::Time now) {
     decision.batch = fmt::format(
         "{}{}", evict.for_gang.valid() ? "for/" : "of/",
         evict.for_gang.valid() ? evict.for_gang.value : engine_.member(evict.member).gang.value);
+    if (evict.for_gang.valid()) {
+      const queueing::MemberId first = engine_.gang(evict.for_gang).members.front();
+      decision.for_group = pod_at(pod_of_member_[static_cast<size_t>(first.value)]).group;
+      touched_.insert(decision.for_group);
+    }
     out.evicts.push_back(std::move(decision));
     spend_budgets(pod);
   }
   return out;
+}
+
+std::string_view Model::claimed_node(const PodEntry& pod) const {
+  if (!pod.member.valid()) return {};
+  const queueing::Member& member = engine_.member(pod.member);
+  return member.state == MemberState::kClaimed ? node_name(member.placement.node)
+                                               : std::string_view();
 }
 
 void Model::bind_failed(const std::string& key, std::string hold, base::Time now) {

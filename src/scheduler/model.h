@@ -50,6 +50,7 @@ struct EvictDecision {
   bool budgeted =
       false;  // a disruption budget may refuse it: to be asked before the others of its batch
   std::string batch;  // the group it goes for, or that is released: all of one batch go together
+  std::string for_group{};  // key; empty where it goes for none
 };
 
 struct Decisions {
@@ -84,6 +85,9 @@ struct GroupEntry {
   int32_t live = 0;                               // not finished
   std::vector<int32_t> succeeded{};               // by sub-group
   int32_t failed = 0;
+  // What another pod says of the group that its first pod, whose reading counts, does not; and which.
+  std::string differs{};
+  int32_t differs_slot = -1;
 };
 
 class Model {
@@ -116,6 +120,8 @@ class Model {
   const GroupEntry* group_with(const PodEntry& pod) const;
   const std::map<std::string, GroupEntry, std::less<>>& groups() const { return groups_; }
   const PodEntry& pod_at(int32_t slot) const { return pods_[static_cast<size_t>(slot)]; }
+  // Where its place is kept until others have gone; empty where none is.
+  std::string_view claimed_node(const PodEntry& pod) const;
   // Why the pod has no place; empty where it has one or nothing has been decided yet.
   std::string why(const PodEntry& pod) const;
   std::vector<std::pair<std::string, std::string>> annotations_of(const BindDecision& bind) const;
@@ -135,6 +141,8 @@ class Model {
     QueueReading reading{};
   };
   const std::map<std::string, QueueObject>& queues() const { return queues_; }
+  // Grows whenever queues have been read anew.
+  uint64_t queues_read() const { return queues_read_; }
   kube::Object object(std::string_view group, std::string_view kind, std::string_view ns,
                       std::string_view name) const;
   template <class Visit>
@@ -173,6 +181,7 @@ class Model {
   bool see_waiting(int32_t slot, base::Time now);
   void read_group_of(int32_t slot, base::Time now);
   void join(int32_t slot, Group reading, base::Time now);
+  void compare(GroupEntry& group, int32_t slot, const Group& reading);
   void leave(int32_t slot, base::Time now);
   void drop_member(PodEntry& pod, base::Time now);
   bool seat(int32_t slot, base::Time now);
@@ -214,6 +223,7 @@ class Model {
   std::set<std::string> with_claims_;
   std::set<std::string> touched_;
   bool queues_changed_ = true;
+  uint64_t queues_read_ = 0;
   bool rules_changed_ = false;
   uint64_t arrivals_ = 0;
   size_t assumed_ = 0;

@@ -42,6 +42,22 @@ bool same_wish(const Object& a, const Object& b) {
          a.metadata()["ownerReferences"] == b.metadata()["ownerReferences"] && a.uid() == b.uid();
 }
 
+// The first thing that a pod says of its group otherwise than the pod whose reading counts; empty where they agree.
+std::string difference(const Group& counts, const Object& first, const Group& other,
+                       const Object& pod) {
+  const auto text = [&](std::string_view what, const auto& here, const auto& there) {
+    return fmt::format(
+        "the {} of pod {} is {}, that of pod {} is {}: the first counts; make them agree", what,
+        first.name(), here, pod.name(), there);
+  };
+  const queueing::GangSpec& a = counts.spec;
+  const queueing::GangSpec& b = other.spec;
+  if (a.queue != b.queue) return text("queue", a.queue, b.queue);
+  if (a.priority != b.priority) return text("priority", a.priority, b.priority);
+  if (a.min_members != b.min_members) return text("minimum", a.min_members, b.min_members);
+  return {};
+}
+
 queueing::QueueSpec default_queue() {
   queueing::QueueSpec spec;
   spec.name = kDefaultQueue;
@@ -128,8 +144,9 @@ void Model::join(int32_t slot, Group reading, base::Time now) {
     if (made) {
       group.reading = std::move(reading);
       group.gang = engine_.add_gang(gang_spec(group));
-    } else if (group.pods.begin()->second == slot) {
-      group.reading = std::move(reading);
+    } else {
+      compare(group, slot, reading);
+      if (group.pods.begin()->second == slot) group.reading = std::move(reading);
     }
     to_refresh_.insert(pod.group);
     if (sat) see_bound(slot, now);
@@ -138,6 +155,7 @@ void Model::join(int32_t slot, Group reading, base::Time now) {
   GroupEntry& group = groups_.find(pod.group)->second;
   const bool moved = pod.subgroup != reading.subgroup;
   pod.subgroup = reading.subgroup;
+  compare(group, slot, reading);
   if (group.pods.begin()->second == slot) {
     group.reading = std::move(reading);
     to_refresh_.insert(pod.group);
@@ -148,6 +166,17 @@ void Model::join(int32_t slot, Group reading, base::Time now) {
   if (sat) see_bound(slot, now);
 }
 
+void Model::compare(GroupEntry& group, int32_t slot, const Group& reading) {
+  const int32_t first = group.pods.begin()->second;
+  if (slot == first || slot == group.differs_slot) {
+    group.differs.clear();
+    group.differs_slot = -1;
+  }
+  if (slot == first || group.differs_slot >= 0) return;
+  group.differs = difference(group.reading, pod_at(first).object, reading, pod_at(slot).object);
+  if (!group.differs.empty()) group.differs_slot = slot;
+}
+
 void Model::leave(int32_t slot, base::Time now) {
   PodEntry& pod = entry(slot);
   const auto found = groups_.find(pod.group);
@@ -155,6 +184,8 @@ void Model::leave(int32_t slot, base::Time now) {
   GroupEntry& group = found->second;
   group.pods.erase({pod.arrival, slot});
   if (!pod.finished) --group.live;
+  if (group.differs_slot == slot) group.differs_slot = -1;
+  if (group.differs_slot < 0) group.differs.clear();
   touched_.insert(pod.group);
   if (group.pods.empty()) {
     engine_.remove_gang(group.gang, now);
@@ -273,6 +304,7 @@ void Model::refresh_queues(base::Time now) {
   }
   if (taken.insert(std::string(kDefaultQueue)).second) specs.push_back(default_queue());
   engine_.set_queues(std::move(specs), now);
+  ++queues_read_;
   // Whether they may enter their queue is told of groups that have no pods yet.
   each_object("scheduling.volcano.sh", "PodGroup", [&](const Object& group) {
     touched_.insert(fmt::format("PodGroup.scheduling.volcano.sh/{}/{}", group.ns(), group.name()));

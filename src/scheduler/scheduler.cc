@@ -127,6 +127,7 @@ void Scheduler::State::on_pod(const Object& before, const Object& after) {
     forget_volumes(key, before ? before : after);
     evictor->forget(key);
     tellings.erase(key);
+    nominated.erase(key);
   }
   const bool matters = model.on_pod(key, after, now());
   const PodEntry* pod = model.find(key);
@@ -170,6 +171,10 @@ void Scheduler::State::cycle() {
   const Decisions decisions = model.cycle(now());
   for (const BindDecision& bind : decisions.binds) place(bind);
   if (!decisions.evicts.empty()) evict(decisions.evicts);
+  for (const EvictDecision& evict : decisions.evicts) {
+    if (!evict.for_group.empty()) claiming.insert(evict.for_group);
+  }
+  nominate();
   send_binds();
   explain_touched();
   const Duration end = clock.monotonic();

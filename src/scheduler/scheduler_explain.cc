@@ -44,6 +44,8 @@ void Scheduler::State::explain_touched() {
   const std::set<std::string> touched = model.take_touched();
   statuses->touch(touched);
   if (!model.queues().empty()) statuses->touch_queues();
+  note_groups(touched);
+  note_queues();
   for (const std::string& name : touched) {
     const auto group = model.groups().find(name);
     if (group == model.groups().end()) continue;

@@ -74,8 +74,13 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   };
   void evict(const std::vector<EvictDecision>& decisions);
   void evict_now(const Eviction& batch);
+  void nominate();
+  bool nominate_in(const GroupEntry& group);
+  void write_nomination(const PodEntry& pod, const std::string& node);
 
   void explain_touched();
+  void note_groups(const std::set<std::string>& touched);
+  void note_queues();
   void explain_later(const std::string& key);
   void explain_some();
   void explain_next();
@@ -106,10 +111,15 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   std::unique_ptr<ObjectSources> sources;
   std::unique_ptr<StatusWriter> statuses;
   std::unordered_map<std::string, Telling> tellings;
-  std::deque<std::string> to_explain;                   // never told, oldest first
-  std::deque<std::string> to_explain_again;             // told before
-  std::deque<kube::Request> binds;                      // to be sent
-  std::unordered_map<std::string, int64_t> allowances;  // evictions by uid of the Job
+  std::unordered_map<std::string, std::string> noted;  // of groups
+  std::map<std::string, std::string> noted_queues;
+  uint64_t queues_noted = 0;
+  std::set<std::string> claiming;  // groups with pods whose place is kept until others have gone
+  std::unordered_map<std::string, std::string> nominated;  // pods, and the node that was written
+  std::deque<std::string> to_explain;                      // never told, oldest first
+  std::deque<std::string> to_explain_again;                // told before
+  std::deque<kube::Request> binds;                         // to be sent
+  std::unordered_map<std::string, int64_t> allowances;     // evictions by uid of the Job
   bool settled_found = false;
   bool cycle_posted = false;
   bool look_posted = false;
