@@ -114,6 +114,16 @@ class Lab(ControlPlane):
             found[key] = found.get(key, 0) + float(value)
         return found
 
+    def settled(self, limit_s=30):
+        """The requests once the scheduler asks for no more: what it writes after the last binding is its work too."""
+        found, end = self.requests(), time.monotonic() + limit_s
+        while time.monotonic() < end:
+            time.sleep(1)
+            before, found = found, self.requests()
+            if all(found.get(key) == before.get(key) for key in found if key[1] in ('pods', 'events', 'podgroups')):
+                break
+        return found
+
 
 def write_json(path, value):
     with open(path, 'w', encoding='utf-8') as file:
@@ -141,7 +151,7 @@ def run(name, workload, nodes, pki, limit_s=600):
     """What one scheduler did with one workload, on a fresh control plane."""
     with Lab(pki, name, workload.native) as lab:
         lab.load('schedule', nodes=nodes)
-        before, result = lab.requests(), None
+        before = lab.requests()
         options = {'pods': workload.pods, 'rate': workload.rate, 'gang': workload.gang, 'scheduler': 'default-scheduler',
                    'limit-s': limit_s, **({'gang-api': NATIVE} if workload.native else {})}
         if workload.rate:
@@ -157,11 +167,10 @@ def run(name, workload, nodes, pki, limit_s=600):
             out, _ = client.communicate('\n', timeout=limit_s + 300)
         if client.returncode:
             raise Broken(f'tessera_load schedule ended with {client.returncode}')
-        time.sleep(1)  # events that come after the last binding count
-        cpu_s, peak_mb = lab.used()
         result = json.loads(out)
         bound = max(1, result['bound'])
-        after = lab.requests()
+        after = lab.settled()
+        cpu_s, peak_mb = lab.used()
         result['cpu_ms_per_pod'] = round((cpu_s - idle_cpu) / bound * 1000, 3)
         result['rss_peak_mb'] = round(peak_mb, 1)
         result['pods_per_s'] = round(result['bound'] / max(result['bound_span_s'], 0.001), 1)

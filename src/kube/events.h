@@ -4,7 +4,8 @@
 // Shape:   the same event about the same object within ten minutes raises the count of one Event;
 //          more than ten like events (same object and reason, other texts) within that time are
 //          folded into one "(combined from similar events)". Each object may cause 25 events at
-//          once and one every 5 minutes after that; what is over is dropped.
+//          once and one every 5 minutes after that; what is over is dropped. A few are written at a
+//          time, so that a burst of them stands in nobody's way; past 4096 that wait, more are dropped.
 // Errors:  a refused write is logged and dropped; an Event that has gone is written anew.
 // Threads: the executor of the client.
 // Source:  client-go tools/record (semantics and limits).

@@ -16,8 +16,10 @@ class EventStore : public Client {
   explicit EventStore(base::ManualLoop& loop) : loop_(loop) {}
   std::map<std::string, json::Value> events;
   int writes = 0;
+  int asked = 0;
 
   void call(Request request, std::function<void(Reply)> done) override {
+    ++asked;
     loop_.post(
         [this, request = std::move(request), done = std::move(done)] { done(write(request)); });
   }
@@ -129,6 +131,14 @@ TEST_F(EventsTest, An_event_that_has_gone_is_written_anew) {
   loop.run_ready();
   ASSERT_EQ(store.events.size(), 1U);
   EXPECT_EQ(store.events.begin()->second["count"].as_int(), 2);
+}
+
+TEST_F(EventsTest, A_burst_is_written_a_few_at_a_time_and_what_is_over_is_dropped) {
+  for (int i = 0; i < 5000; ++i) recorder.normal(pod(fmt::format("p{}", i)), "R", "x");
+  EXPECT_LE(store.asked, 8);
+  EXPECT_LE(recorder.dropped(), 904U);
+  loop.run_ready();
+  EXPECT_EQ(store.events.size() + recorder.dropped(), 5000U);
 }
 
 TEST_F(EventsTest, Long_messages_are_cut_between_characters) {
