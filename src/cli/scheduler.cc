@@ -81,7 +81,7 @@ int run_scheduler(const SchedulerArgs& args) {
   config->client.proxy = has_proxy();
   config->client.connections_max = static_cast<int>(args.connections);
   const std::string url = config->client.base_url;
-  kube::HttpClient client(std::move(config->client), loop, kube::ManagedFields::kLeftOut);
+  kube::HttpClient client(std::move(config->client), loop, kube::Detail::kLean);
   scheduler::Scheduler::Options options;
   if (!args.names.empty()) options.names = args.names;
   options.policy = *policy;

@@ -6,6 +6,7 @@ namespace tessera::kube {
 namespace {
 
 constexpr size_t kLineBytesMax = size_t{64} << 20;
+constexpr size_t kInternerSlots = 4096;
 
 // The body of a refused watch comes as the error's text.
 base::Status with_status_object(base::Status status) {
@@ -17,8 +18,10 @@ base::Status with_status_object(base::Status status) {
 
 // What a watch's callbacks share; outlives the subscription until the last callback.
 struct WatchState {
-  explicit WatchState(ManagedFields managed_fields) : lines(kLineBytesMax, managed_fields) {}
+  WatchState(Detail detail, std::shared_ptr<json::Interner> kept)
+      : interner(std::move(kept)), lines(kLineBytesMax, detail, interner.get()) {}
 
+  std::shared_ptr<json::Interner> interner;
   WatchLines lines;
   std::function<void(WatchEvent)> on_event;
   std::function<void(base::Status)> on_close;
@@ -55,10 +58,11 @@ class Watch : public base::Subscription {
 
 }  // namespace
 
-HttpClient::HttpClient(http::ClientOptions options, base::Executor& executor,
-                       ManagedFields managed_fields)
+HttpClient::HttpClient(http::ClientOptions options, base::Executor& executor, Detail detail)
     : executor_(executor),
-      managed_fields_(managed_fields),
+      detail_(detail),
+      interner_(detail == Detail::kLean ? std::make_shared<json::Interner>(kInternerSlots)
+                                        : nullptr),
       http_(std::make_unique<http::Client>(std::move(options), executor)) {}
 
 HttpClient::~HttpClient() = default;
@@ -70,13 +74,16 @@ void HttpClient::call(Request request, std::function<void(Reply)> done) {
         [done = std::move(done), error = std::move(made).error()] { done(base::error(error)); });
     return;
   }
-  http_->call(std::move(*made), [done = std::move(done), managed_fields = managed_fields_](
-                                    base::Result<http::Response> response) {
+  http_->call(std::move(*made), [done = std::move(done), detail = detail_,
+                                 interner = interner_](base::Result<http::Response> response) {
     if (!response) {
       done(base::error(std::move(response).error()));
       return;
     }
-    done(from_http(*response, managed_fields));
+    Reply reply = from_http(*response, detail);
+    response->body = {};  // may be large
+    if (reply && interner) share_parts(*interner, *reply);
+    done(std::move(reply));
   });
 }
 
@@ -84,7 +91,7 @@ std::unique_ptr<base::Subscription> HttpClient::watch(Request request,
                                                       std::function<void(WatchEvent)> on_event,
                                                       std::function<void(base::Status)> on_close) {
   request.verb = Verb::kList;
-  auto state = std::make_shared<WatchState>(managed_fields_);
+  auto state = std::make_shared<WatchState>(detail_, interner_);
   state->on_event = std::move(on_event);
   state->on_close = std::move(on_close);
   auto watch = std::make_unique<Watch>(state);

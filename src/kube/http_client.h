@@ -12,17 +12,18 @@
 #include <string>
 
 #include "http/client.h"
+#include "json/interner.h"
 #include "kube/client.h"
 
 namespace tessera::kube {
 
-// Whether objects come with metadata.managedFields: half of what a small object weighs, and only of use to those who show it.
-enum class ManagedFields { kKept, kLeftOut };
+// How much of objects comes. kLean is for those who hold many: metadata.managedFields, half of what a small object weighs,
+// are left out, and what the objects of lists and watches have in common is kept once.
+enum class Detail { kWhole, kLean };
 
 class HttpClient : public Client {
  public:
-  HttpClient(http::ClientOptions options, base::Executor& executor,
-             ManagedFields managed_fields = ManagedFields::kKept);
+  HttpClient(http::ClientOptions options, base::Executor& executor, Detail detail = Detail::kWhole);
   ~HttpClient() override;
   void call(Request request, std::function<void(Reply)> done) override;
   std::unique_ptr<base::Subscription> watch(Request request,
@@ -31,7 +32,8 @@ class HttpClient : public Client {
 
  private:
   base::Executor& executor_;
-  ManagedFields managed_fields_;
+  Detail detail_;
+  std::shared_ptr<json::Interner> interner_;  // none: kWhole
   std::unique_ptr<http::Client> http_;
 };
 
@@ -40,22 +42,24 @@ std::string path_of(const Request& request);
 // The whole request line and body. Errors: kBadRequest where the request names nothing that exists.
 base::Result<http::ClientRequest> to_http(const Request& request, bool watch);
 // What an answer means.
-Reply from_http(const http::Response& response,
-                ManagedFields managed_fields = ManagedFields::kKept);
+Reply from_http(const http::Response& response, Detail detail = Detail::kWhole);
 base::Error error_of_status(const json::Value& status);
+// What an object, or each object of a list, has in common with others is kept once.
+void share_parts(json::Interner& interner, json::Value& object_or_list);
 
 // Cuts a stream of chunks into watch events.
 class WatchLines {
  public:
-  explicit WatchLines(size_t line_bytes_max = size_t{64} << 20,
-                      ManagedFields managed_fields = ManagedFields::kKept)
-      : line_bytes_max_(line_bytes_max), managed_fields_(managed_fields) {}
+  explicit WatchLines(size_t line_bytes_max = size_t{64} << 20, Detail detail = Detail::kWhole,
+                      json::Interner* interner = nullptr)
+      : line_bytes_max_(line_bytes_max), detail_(detail), interner_(interner) {}
   // The events that the chunk completes. After an error the stream is of no more use.
   base::Result<std::vector<WatchEvent>> feed(std::string_view chunk);
 
  private:
   size_t line_bytes_max_;
-  ManagedFields managed_fields_;
+  Detail detail_;
+  json::Interner* interner_;  // for kLean, or none
   std::string rest_;
 };
 

@@ -183,13 +183,35 @@ TEST_F(HttpClientTest, Watches_stream_events_and_end_with_the_reason) {
   EXPECT_EQ(expired.error().code, Code::kExpired);
 }
 
+TEST(HttpAnswer, What_objects_have_in_common_is_kept_once) {
+  json::Interner interner;
+  const char* pod = R"({"metadata":{"name":"NAME","labels":{"a-long-label-key":"b"}},
+    "spec":{"containers":[{"name":"c","image":"registry.example/image"}]},"status":{}})";
+  std::string text = R"({"kind":"PodList","items":[)" + std::string(pod) + "," + pod + "]}";
+  json::Value list = json::parse(text).value();
+  const json::Value before = list;
+  share_parts(interner, list);
+  EXPECT_EQ(list, before);
+  const auto part = [&](size_t i, const char* a, const char* b) -> const json::Value& {
+    return list["items"].at(i).get(a, b);
+  };
+  EXPECT_TRUE(part(0, "spec", "containers").same_node(part(1, "spec", "containers")));
+  EXPECT_TRUE(part(0, "metadata", "labels").same_node(part(1, "metadata", "labels")));
+  WatchLines lines(size_t{1} << 20, Detail::kLean, &interner);
+  std::string event = R"({"type":"ADDED","object":)" + std::string(pod) + "}";
+  std::erase(event, '\n');
+  const auto events = lines.feed(event + "\n");
+  ASSERT_EQ(events->size(), 1U);
+  EXPECT_TRUE(
+      events->front().object.get("spec", "containers").same_node(part(0, "spec", "containers")));
+}
+
 TEST(HttpAnswer, Managed_fields_are_left_out_where_nobody_wants_them) {
   const char* pod = R"({"kind":"Pod","metadata":{"managedFields":[{"f:spec":{}}],"name":"p"}})";
   const http::Response response{200, {}, pod};
   EXPECT_TRUE(from_http(response)->get("metadata").contains("managedFields"));
-  EXPECT_EQ(from_http(response, ManagedFields::kLeftOut)->get("metadata").dump(),
-            R"({"name":"p"})");
-  WatchLines lines(size_t{1} << 20, ManagedFields::kLeftOut);
+  EXPECT_EQ(from_http(response, Detail::kLean)->get("metadata").dump(), R"({"name":"p"})");
+  WatchLines lines(size_t{1} << 20, Detail::kLean);
   const auto events = lines.feed(R"({"type":"ADDED","object":)" + std::string(pod) + "}\n");
   ASSERT_EQ(events->size(), 1U);
   EXPECT_EQ(events->front().object.metadata().dump(), R"({"name":"p"})");

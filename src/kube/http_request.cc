@@ -57,12 +57,11 @@ bool needs_name(const Request& request) {
   }
 }
 
-json::ParseOptions reading(ManagedFields managed_fields, size_t bytes_max,
-                           std::vector<std::string>& duplicates) {
+json::ParseOptions reading(Detail detail, size_t bytes_max, std::vector<std::string>& duplicates) {
   json::ParseOptions out;
   out.bytes_max = bytes_max;
   out.duplicates = &duplicates;
-  if (managed_fields == ManagedFields::kLeftOut) {
+  if (detail == Detail::kLean) {
     out.leave_out = "managedFields";
     out.leave_out_in = "metadata";
   }
@@ -125,11 +124,23 @@ base::Error error_of_status(const json::Value& status) {
   return out;
 }
 
-Reply from_http(const http::Response& response, ManagedFields managed_fields) {
+void share_parts(json::Interner& interner, json::Value& object_or_list) {
+  if (object_or_list["items"].is_array()) {
+    json::Value& items = object_or_list.ref("items");
+    for (size_t i = 0; i < items.size(); ++i) share_parts(interner, items.ref_at(i));
+    return;
+  }
+  // Not the whole, nor all of its metadata: that no other object has.
+  for (const char* key : {"metadata", "spec", "status"}) {
+    if (object_or_list.contains(key)) interner.intern(object_or_list.ref(key));
+  }
+}
+
+Reply from_http(const http::Response& response, Detail detail) {
   const bool good = response.status >= 200 && response.status < 300;
   if (good && response.body.empty()) return json::Value();
   std::vector<std::string> duplicates;  // servers may repeat keys; the last one wins, as in Go
-  auto body = json::parse(response.body, reading(managed_fields, size_t{1} << 30, duplicates));
+  auto body = json::parse(response.body, reading(detail, size_t{1} << 30, duplicates));
   const bool status = body && (*body)["kind"].as_string() == "Status";
   if (good) {
     if (!body) {
@@ -148,7 +159,8 @@ Reply from_http(const http::Response& response, ManagedFields managed_fields) {
 
 namespace {
 
-base::Result<WatchEvent> read_event(std::string_view line, ManagedFields managed_fields) {
+base::Result<WatchEvent> read_event(std::string_view line, Detail detail,
+                                    json::Interner* interner) {
   static constexpr std::array<std::pair<std::string_view, WatchEvent::Type>, 5> kTypes = {
       {{"ADDED", WatchEvent::Type::kAdded},
        {"MODIFIED", WatchEvent::Type::kModified},
@@ -156,13 +168,16 @@ base::Result<WatchEvent> read_event(std::string_view line, ManagedFields managed
        {"BOOKMARK", WatchEvent::Type::kBookmark},
        {"ERROR", WatchEvent::Type::kError}}};
   std::vector<std::string> duplicates;
-  auto event = json::parse(line, reading(managed_fields, size_t{64} << 20, duplicates));
+  auto event = json::parse(line, reading(detail, size_t{64} << 20, duplicates));
   if (!event) {
     return base::error(Code::kUnavailable, "the watch stream is not JSON: {}",
                        event.error().message);
   }
   for (const auto& [name, type] : kTypes) {
-    if (name == (*event)["type"].as_string()) return WatchEvent{type, Object((*event)["object"])};
+    if (name != (*event)["type"].as_string()) continue;
+    json::Value object = std::move(event->ref("object"));
+    if (interner != nullptr) share_parts(*interner, object);
+    return WatchEvent{type, Object(std::move(object))};
   }
   return base::error(Code::kUnavailable, "the watch stream has an event of unknown type {}",
                      (*event)["type"].dump());
@@ -185,7 +200,7 @@ base::Result<std::vector<WatchEvent>> WatchLines::feed(std::string_view chunk) {
     std::string_view line = chunk.substr(0, end);
     if (!rest_.empty()) line = rest_.append(line);
     if (line.find_first_not_of(" \r\t") != line.npos) {
-      TS_TRY(auto event, read_event(line, managed_fields_));
+      TS_TRY(auto event, read_event(line, detail_, interner_));
       out.push_back(std::move(event));
     }
     rest_.clear();
