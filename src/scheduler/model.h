@@ -195,6 +195,7 @@ class Model {
   void refresh(base::Time now);
   void refresh_group(GroupEntry& group);
   void refresh_queues(base::Time now);
+  void restore_history(base::Time now);
   void refresh_rules(base::Time now);
   bool on_budget(const kube::Object& after, const std::string& ns, const std::string& name);
   void rebudget(const std::string& ns);
@@ -218,6 +219,7 @@ class Model {
   std::map<std::string, std::map<std::string, Budget>> budgets_;  // by namespace and name
   int32_t budgets_made_ = 1;  // 0 is the one that never allows anything
   ShareRules rules_;
+  std::set<std::string> remembered_;  // queues whose past use has been read
   std::set<int32_t> to_read_;
   std::set<std::string> to_refresh_;
   std::set<std::string> with_claims_;

@@ -8,6 +8,7 @@
 #include "scheduler/group_reading.h"
 #include "scheduler/model.h"
 #include "scheduler/model_reading.h"
+#include "scheduler/queue_status.h"
 
 namespace tessera::scheduler {
 namespace {
@@ -309,9 +310,20 @@ void Model::refresh_queues(base::Time now) {
   each_object("scheduling.volcano.sh", "PodGroup", [&](const Object& group) {
     touched_.insert(fmt::format("PodGroup.scheduling.volcano.sh/{}/{}", group.ns(), group.name()));
   });
+  restore_history(now);
   if (names == names_before) return;
   for (const auto& [key, slot] : by_key_)
     to_read_.insert(slot);  // Kueue's names may mean others now
+}
+
+// Only what was written before this model came counts: after that it knows better.
+void Model::restore_history(base::Time now) {
+  for (const auto& [key, queue] : queues_) {
+    if (rank_of(key) != 0 || !remembered_.insert(queue.reading.spec.name).second) continue;
+    const auto past = past_use(queue.object);
+    const queueing::QueueId id = engine_.queues().find(queue.reading.spec.name);
+    if (past && id.valid()) engine_.restore_history(id, past->unit_seconds, past->at, now);
+  }
 }
 
 void Model::refresh_rules(base::Time now) {

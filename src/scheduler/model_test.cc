@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "scheduler/queue_status.h"
 #include "scheduler/scheduler_testing.h"
 
 namespace tessera::scheduler {
@@ -384,6 +385,44 @@ TEST_F(ModelTest, A_queue_that_makes_no_sense_is_closed_with_the_reason) {
   EXPECT_THAT(cycle(), ElementsAre("fine>n"));
   EXPECT_THAT(why("a"), HasSubstr("loop"));
   EXPECT_THAT(why("c"), HasSubstr("many"));
+}
+
+TEST_F(ModelTest, Past_use_is_written_with_the_queue_and_survives_a_restart) {
+  ModelOptions options;
+  options.engine.half_life = base::seconds(3600);
+  model = Model(options);
+  add_node("n", 4);
+  const char* const text =
+      "{apiVersion: tessera.dev/v1alpha1, kind: Queue, metadata: {name: a}, spec: {}}";
+  object(text);
+  see(pod_object("p", "metadata: {labels: {tessera.dev/queue: a}}", 4));
+  cycle();
+  now = now + base::seconds(7200);
+  cycle();
+  const auto use = [&] {
+    const queueing::Engine& engine = model.engine();
+    return engine.use(engine.queues().find("a")).history.sum();
+  };
+  const double before = use();
+  EXPECT_GT(before, 0);
+  const auto status = [&] {
+    return queue_status(Object(yaml(text)), model.engine(), model.engine().queues().find("a"), "",
+                        {}, now);
+  };
+  const auto patch = status();
+  ASSERT_TRUE(patch);
+  json::Value written = yaml(text);
+  written.set("status", (*patch)["status"]);
+  now = now + base::seconds(3600);
+  model = Model(options);
+  objects.clear();
+  model.on_object({}, Object(written), now);
+  cycle();
+  EXPECT_NEAR(use(), before / 2, before / 1000) << "an hour later half of it counts";
+  cycle();
+  model.on_object({}, Object(written), now);
+  cycle();
+  EXPECT_NEAR(use(), before / 2, before / 1000) << "and it counts once";
 }
 
 TEST_F(ModelTest, A_copy_decides_for_itself) {

@@ -1,6 +1,9 @@
 #include "scheduler/queue_status.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <vector>
 
 #include "kube/quantity.h"
@@ -88,6 +91,21 @@ Condition ready(const Reading& queue, std::string_view problem) {
   return out;
 }
 
+constexpr base::Duration kPastUsePeriod = base::seconds(60);
+constexpr double kUnitSecondsPerGpuHour = double{queueing::kUnitsPerGpu} * 3600;
+
+void set_past_use(const kube::Object& object, const Reading& queue, base::Time now,
+                  json::Value& status) {
+  if (!queue.known() || !queue.engine.options().half_life) return;
+  const double sum = queue.engine.use(queue.id).history.sum();
+  const auto before = past_use(object);
+  if (before && now - before->at < kPastUsePeriod && before->at <= now) return;
+  const std::string hours = fmt::format("{:.3f}", sum / kUnitSecondsPerGpuHour);
+  if (!before && hours == "0.000") return;
+  if (before && status.get("pastUse", "gpuHours").as_string() == hours) return;
+  status.set("pastUse", json::Value::object({{"gpuHours", hours}, {"at", base::to_rfc3339(now)}}));
+}
+
 void ours(const kube::Object& object, const Reading& queue, std::string_view problem,
           const QueueJobs& jobs, base::Time now, json::Value& status) {
   auto gpu_or_named = [&](Dim dim) { return dim == queueing::kGpu || queue.names(dim); };
@@ -99,6 +117,7 @@ void ours(const kube::Object& object, const Reading& queue, std::string_view pro
   status.set("waiting", queue.known() ? queue.engine.use(queue.id).waiting : 0);
   const json::Value& generation = object.metadata()["generation"];
   if (generation.is_int()) status.set("observedGeneration", generation.as_int());
+  set_past_use(object, queue, now, status);
   set_condition(status, ready(queue, problem), now);
 }
 
@@ -181,6 +200,17 @@ void count_phase(QueueJobs& jobs, std::string_view phase) {
   if (phase == "Running") ++jobs.running_groups;
   if (phase == "Unknown") ++jobs.unknown;
   if (phase == "Completed") ++jobs.completed;
+}
+
+std::optional<PastUse> past_use(const kube::Object& object) {
+  const json::Value& written = object.get("status", "pastUse");
+  const std::string_view text = written["gpuHours"].as_string();
+  const auto at = base::parse_rfc3339(written["at"].as_string());
+  double hours = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), hours);
+  if (!at || ec != std::errc() || end != text.data() + text.size() || !(hours >= 0) || hours > 1e12)
+    return std::nullopt;
+  return PastUse{hours * kUnitSecondsPerGpuHour, *at};
 }
 
 std::optional<json::Value> queue_status(const kube::Object& object, const Engine& engine,

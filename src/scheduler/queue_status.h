@@ -1,7 +1,7 @@
 // What the scheduler writes into the status of a queue: ours, Volcano's and KAI's.
 //
 // Shape:   queue_status() answers with the merge patch of the status subresource, or nothing where the object says it already.
-//          Ours: used, wanted and share by resource, jobs, observedGeneration, condition Ready. Volcano's: state (only from
+//          Ours: used, wanted and share by resource, jobs, past use (once a minute), observedGeneration, condition Ready. Volcano's: state (only from
 //          nothing or Unknown to Open and back, and from Closing to Closed once it is empty: to close one is its user's),
 //          allocated, PodGroups by phase. KAI's: childQueues, allocated, requested, and allocatedNonPreemptible where it is given;
 //          where KAI's own queue controller runs it writes the same fields, so do not write there.
@@ -40,6 +40,13 @@ void count_phase(QueueJobs& jobs, std::string_view phase);
 
 // `problem`: why the queue's definition makes no sense, from read_queue_object(). An invalid id is a queue that the engine does
 // not have: it has nothing and is not ready.
+struct PastUse {
+  double unit_seconds = 0;  // GPUs in kUnitsPerGpu-ths of a device, times seconds
+  base::Time at{};
+};
+// What the status of a queue of ours says of its past, so that a restart forgets nothing; nothing where it does not.
+std::optional<PastUse> past_use(const kube::Object& object);
+
 std::optional<json::Value> queue_status(const kube::Object& object, const queueing::Engine& engine,
                                         queueing::QueueId id, std::string_view problem,
                                         const QueueJobs& jobs, base::Time now);

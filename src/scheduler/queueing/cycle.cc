@@ -31,6 +31,7 @@ Plan Cycle::run() {
   for (QueueId leaf = turns.next(); leaf.valid(); leaf = turns.next()) step(leaf, turns);
   plan_.binds.insert(plan_.binds.begin(), engine_.ready_.begin(), engine_.ready_.end());
   engine_.ready_.clear();
+  engine_.advance_history(now_);  // from here on as decided
   return std::move(plan_);
 }
 

@@ -487,6 +487,12 @@ void Engine::set_budget(BudgetId id, int64_t allowed) {
   budgets_[slot(id)] = allowed;
 }
 
+void Engine::restore_history(QueueId id, double unit_seconds, base::Time at, base::Time now) {
+  if (!options_.half_life) return;
+  advance_history(now);
+  use_of(id).history.restore(unit_seconds, std::min(at, now), *options_.half_life);
+}
+
 void Engine::advance_history(base::Time now) {
   if (!options_.half_life) return;
   for (QueueUse& use : uses_) {

@@ -117,6 +117,8 @@ class Engine {
 
   // Replaces all queues; gangs keep their queue by name, history too.
   void set_queues(std::vector<QueueSpec> specs, base::Time now);
+  // Past use of a queue as it stood at that time, from before a restart. Without a half-life nothing happens.
+  void restore_history(QueueId id, double unit_seconds, base::Time at, base::Time now);
   const QueueTree& queues() const { return tree_; }
   const QueueUse& use(QueueId id) const { return uses_[static_cast<size_t>(id.value)]; }
 

@@ -20,6 +20,16 @@ void DecayedUsage::advance(base::Time now, base::Duration half_life) {
   at_ = now;
 }
 
+void DecayedUsage::restore(double sum, base::Time at, base::Duration half_life) {
+  if (!started_) return;
+  DecayedUsage past;
+  past.advance(at, half_life);
+  past.sum_ = sum;
+  past.rate_ = rate_;
+  past.advance(at_, half_life);
+  sum_ += past.sum_;
+}
+
 std::string half_life_problem(base::Duration half_life) {
   if (half_life.ns > 0) return {};
   return fmt::format(

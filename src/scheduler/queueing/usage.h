@@ -19,6 +19,8 @@ class DecayedUsage {
   void advance(base::Time now, base::Duration half_life);
   void set_rate(double units_per_second) { rate_ = units_per_second; }
   void add(double unit_seconds) { sum_ += unit_seconds; }
+  // A sum that was written down at `at`: since then it went on at the rate of now.
+  void restore(double sum, base::Time at, base::Duration half_life);
   double sum() const { return sum_; }
   base::Time at() const { return at_; }
 
