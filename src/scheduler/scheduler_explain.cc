@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "scheduler/scheduler_state.h"
-#include "scheduler/verdict.h"
 
 namespace tessera::scheduler {
 
@@ -15,6 +14,7 @@ namespace {
 
 constexpr Duration kExplainTick = base::seconds(1);
 constexpr int kExplainedPerTick = 64;
+constexpr Duration kPositionPeriod = base::seconds(60);
 
 // The condition as kube-scheduler writes it; the time is that of the change from or to Unschedulable.
 Value unschedulable(const kube::Object& pod, const std::string& why, base::Time now) {
@@ -60,8 +60,15 @@ void Scheduler::State::explain_touched() {
 
 void Scheduler::State::explain_later(const std::string& key) {
   Telling& telling = tellings[key];
-  if (std::exchange(telling.queued, true)) return;
-  (telling.told.empty() ? to_explain : to_explain_again).push_back(key);
+  const PodEntry* pod = model.find(key);
+  const GroupEntry* group = pod == nullptr ? nullptr : model.group_with(*pod);
+  const bool queued = std::exchange(telling.queued, true);
+  if (!queued) return (telling.told.empty() ? to_explain : to_explain_again).push_back(key);
+  if (group == nullptr || telling.told.empty() || telling.urgent) return;
+  const queueing::Gang& gang = model.engine().gang(group->gang);
+  if (gang.wait.reason == telling.reason && gang.members.size() == telling.members) return;
+  telling.urgent = true;
+  to_explain.push_back(key);
 }
 
 void Scheduler::State::explain_some() {
@@ -75,20 +82,20 @@ void Scheduler::State::explain_some() {
     std::deque<std::string>& line = fresh ? to_explain : to_explain_again;
     if (line.empty()) break;
     const std::string key = line.front();
-    const auto telling = tellings.find(key);
+    const auto found = tellings.find(key);
     const PodEntry* pod = model.find(key);
-    const bool due = telling != tellings.end() && waits(pod);
-    if (due && clock.now() - telling->second.told_at < options.explain_period)
+    const bool due = found != tellings.end() && waits(pod);
+    if (due && now() - found->second.told_at < (fresh ? kExplainTick : options.explain_period))
       break;  // those behind it wait too
     line.pop_front();
-    if (telling != tellings.end()) telling->second.queued = false;
+    const bool in_both = found != tellings.end() && std::exchange(found->second.urgent, false);
+    if (found != tellings.end()) found->second.queued = in_both;
     if (!due) continue;
     const std::string why = model.why(*pod);
     if (!why.empty()) tell(*pod, why);
     Telling& told = tellings[key];
-    told.queued = true;
-    to_explain_again.push_back(key);
-    if (why.empty()) told.told_at = clock.now();
+    if (!std::exchange(told.queued, true)) to_explain_again.push_back(key);
+    if (why.empty()) told.told_at = now();
   }
 }
 
@@ -99,7 +106,7 @@ void Scheduler::State::explain_next() {
   if (to_explain.empty()) {
     const auto first = tellings.find(to_explain_again.front());
     if (first != tellings.end())
-      wait = std::max(wait, first->second.told_at + options.explain_period - clock.now());
+      wait = std::max(wait, first->second.told_at + options.explain_period - now());
   }
   after(std::min(wait, options.explain_period), [](State& s) {
     s.explain_posted = false;
@@ -109,13 +116,14 @@ void Scheduler::State::explain_next() {
 }
 
 // Of the pods of a group the first that waits holds its verdict.
-std::string Scheduler::State::verdict_for(const PodEntry& pod, const std::string& why) const {
+std::optional<Verdict> Scheduler::State::verdict_for(const PodEntry& pod,
+                                                     const std::string& why) const {
   const GroupEntry* group = model.group_with(pod);
-  if (group == nullptr) return {};
+  if (group == nullptr) return std::nullopt;
   for (const auto& [arrival, slot] : group->pods) {
     const PodEntry& other = model.pod_at(slot);
     if (!waits(&other)) continue;
-    if (&other != &pod) return {};
+    if (&other != &pod) return std::nullopt;
     break;
   }
   Verdict verdict = verdict_of(model.engine(), group->gang, now());
@@ -123,16 +131,34 @@ std::string Scheduler::State::verdict_for(const PodEntry& pod, const std::string
     verdict.reason = pod.problem.empty() ? "PodHeld" : "PodInvalid";
     verdict.sentence = why;
   }
-  return to_json(verdict).dump();
+  return verdict;
 }
 
 void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
   Telling& telling = tellings[pod.object.key()];
-  telling.told_at = clock.now();
-  std::string verdict = verdict_for(pod, why);
-  if (telling.told == why && telling.verdict == verdict) return;
+  telling.told_at = now();
+  if (const GroupEntry* group = model.group_with(pod)) {
+    const queueing::Gang& gang = model.engine().gang(group->gang);
+    telling.reason = gang.wait.reason;
+    telling.members = gang.members.size();
+  }
+  const auto verdict = verdict_for(pod, why);
+  // Every start before it moves its position: that alone is written now and then.
+  std::string lasting;
+  if (verdict) {
+    Verdict without_position = *verdict;
+    without_position.position = 0;
+    lasting = to_json(without_position).dump();
+  }
+  if (telling.told == why && telling.verdict == lasting &&
+      (!verdict || verdict->position == telling.position ||
+       now() - telling.written_at < kPositionPeriod))
+    return;
+  telling.position = verdict ? verdict->position : 0;
   const bool news = telling.told != why;
+  const bool held_one = !telling.verdict.empty();
   telling.told = why;
+  telling.written_at = now();
   kube::Request request;
   request.verb = kube::Verb::kPatch;
   request.gvr = kube::core_v1("pods");
@@ -144,10 +170,11 @@ void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
       {{"metadata", Value::object({{"uid", pod.uid}})},
        {"status", Value::object({{"conditions",
                                   Value::array({unschedulable(pod.object, why, clock.now())})}})}});
-  if (telling.verdict != verdict)
-    request.body.ref("metadata", "annotations", kVerdictAnnotation) =
-        verdict.empty() ? Value() : Value(verdict);
-  telling.verdict = std::move(verdict);
+  if (verdict)
+    request.body.ref("metadata", "annotations", kVerdictAnnotation) = to_json(*verdict).dump();
+  else if (held_one)
+    request.body.ref("metadata", "annotations", kVerdictAnnotation) = Value();
+  telling.verdict = std::move(lasting);
   client.call(std::move(request), [weak = weak_from_this(), key = pod.object.key(),
                                    uid = pod.uid](const kube::Reply& reply) {
     auto self = weak.lock();

@@ -83,9 +83,10 @@ TEST_F(SchedulerGangTest, A_gang_is_bound_when_all_of_it_has_a_place_and_its_gro
   start();
   member("a", 1);
   member("b", 1);
-  settle(base::seconds(15));
+  settle(base::seconds(2));
   EXPECT_TRUE(api.binds.empty());
-  EXPECT_THAT(api.why("a"), HasSubstr("3 members must start together and 2 exist"));
+  EXPECT_THAT(api.why("a"), HasSubstr("3 members must start together and 2 exist"))
+      << "another number of members is told within a second";
   EXPECT_EQ(condition("PodGroupInitiallyScheduled")["status"].as_string(), "False");
   member("c", 1);
   settle(base::seconds(3));

@@ -14,6 +14,7 @@
 #include "scheduler/object_sources.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/status_writer.h"
+#include "scheduler/verdict.h"
 #include "scheduler/volume_binder.h"
 
 namespace tessera::scheduler {
@@ -24,7 +25,12 @@ inline constexpr base::Duration kBackOffMax = base::seconds(10);
 // What was said about a waiting pod.
 struct Telling {
   std::string told{};     // the reason last written to the API
-  std::string verdict{};  // and the verdict, where the pod holds its group's
+  std::string verdict{};  // and the verdict, where the pod holds its group's; without the position
+  base::Time written_at{INT64_MIN / 2};
+  queueing::WaitReason reason{};  // of the group when it was told
+  size_t members = 0;
+  int64_t position = 0;
+  bool urgent = false;  // it is another reason by now, or of other members
   base::Time told_at{INT64_MIN / 2};
   bool queued = false;
   int failures = 0;  // of binds, in a row
@@ -86,7 +92,7 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   void explain_next();
   bool waits(const PodEntry* pod) const;
   void tell(const PodEntry& pod, const std::string& why);
-  std::string verdict_for(const PodEntry& pod, const std::string& why) const;
+  std::optional<Verdict> verdict_for(const PodEntry& pod, const std::string& why) const;
 
   template <class F>
   void after(base::Duration delay, F task) {
