@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "http/bearer_token.h"
 #include "http/direct_client.h"
 #include "http/transfer.h"
 
@@ -238,6 +239,7 @@ class StreamSubscription : public base::Subscription {
 
 Client::Client(ClientOptions options, base::Executor& executor) {
   while (!options.base_url.empty() && options.base_url.back() == '/') options.base_url.pop_back();
+  token_ = std::make_unique<BearerToken>(options);
   if (DirectClient::serves(options)) {
     direct_ = std::make_unique<DirectClient>(options, executor);
     return;
@@ -268,6 +270,7 @@ Client::~Client() {
 }
 
 void Client::call(ClientRequest request, std::function<void(base::Result<Response>)> done) {
+  token_->sign(request);
   if (direct_) return direct_->call(std::move(request), std::move(done));
   auto transfer = std::make_shared<std::unique_ptr<Transfer>>(std::make_unique<Transfer>());
   (*transfer)->request = std::move(request);
@@ -278,6 +281,7 @@ void Client::call(ClientRequest request, std::function<void(base::Result<Respons
 std::unique_ptr<base::Subscription> Client::stream(ClientRequest request,
                                                    std::function<void(std::string)> on_chunk,
                                                    std::function<void(base::Status)> on_close) {
+  token_->sign(request);
   if (direct_) {
     return direct_->stream(std::move(request), std::move(on_chunk), std::move(on_close));
   }

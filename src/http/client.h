@@ -29,6 +29,9 @@ struct ClientOptions {
   std::string certificate_pem;
   std::string private_key_pem;
   std::string bearer_token;
+  // Where the token is read again from every so often; empty: it stays.
+  std::string bearer_token_file;
+  base::Duration bearer_token_period = base::seconds(60);
   base::Duration connect_timeout = base::seconds(5);
   base::Duration request_timeout = base::seconds(30);
   size_t body_bytes_max = size_t{256} << 20;
@@ -44,6 +47,7 @@ struct ClientRequest {
   std::string body;
 };
 
+class BearerToken;
 class DirectClient;
 
 class Client {
@@ -60,6 +64,7 @@ class Client {
 
  private:
   struct Impl;
+  std::unique_ptr<BearerToken> token_;
   std::unique_ptr<DirectClient> direct_;  // or
   std::shared_ptr<Impl> impl_;            // libcurl's
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "http/server.h"
 #include "http/testing/rig.h"
 
@@ -356,6 +357,29 @@ TEST(Client, CallsGoOnBesideMoreStreamsThanConnections) {
     });
   }
   EXPECT_TRUE(done.wait_for(20));
+}
+
+TEST(Client, ATokenThatIsReplacedInItsFileIsSent) {
+  Server server({}, [](Request request, std::shared_ptr<Responder> responder) {
+    responder->send({200, {}, std::string(request.header("authorization")), "text/plain"});
+  });
+  ASSERT_TRUE(server.start());
+  base::LoopThread loop("test");
+  const base::TempDir dir;
+  ClientOptions options = testing::plain_client(server.port());
+  options.bearer_token = "first";
+  options.bearer_token_file = dir.path() + "/token";
+  options.bearer_token_period = base::Duration{};
+  Client client(options, loop);
+  EXPECT_EQ(get(client, "/")->body, "Bearer first");  // there is no file yet
+  ASSERT_TRUE(base::write_file(options.bearer_token_file, "second\n"));
+  EXPECT_EQ(get(client, "/")->body, "Bearer second");
+  options.bearer_token_period = base::seconds(3600);
+  Client patient(options, loop);
+  EXPECT_EQ(get(patient, "/")->body, "Bearer first");
+  options.bearer_token = "a\nb";
+  Client broken(options, loop);
+  EXPECT_EQ(get(broken, "/").error().code, Code::kBadRequest);
 }
 
 // A name has to be looked up, and a proxy may be meant for it: that is libcurl's.

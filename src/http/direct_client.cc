@@ -22,8 +22,7 @@ bool same_name(std::string_view a, std::string_view lower) {
 }
 
 // The request as it goes over the wire.
-std::string bytes_of(const ClientRequest& request, const ClientOptions& options,
-                     const Address& address) {
+std::string bytes_of(const ClientRequest& request, const Address& address) {
   std::string out;
   out.reserve(512 + request.body.size());
   const auto to = std::back_inserter(out);
@@ -35,9 +34,6 @@ std::string bytes_of(const ClientRequest& request, const ClientOptions& options,
     fmt::format_to(to, "{}: {}\r\n", name, value);
   }
   if (!accept) out += "Accept: */*\r\n";
-  if (!options.bearer_token.empty()) {
-    fmt::format_to(to, "Authorization: Bearer {}\r\n", options.bearer_token);
-  }
   if (sends_body(request)) fmt::format_to(to, "Content-Length: {}\r\n", request.body.size());
   out += "\r\n";
   out += request.body;
@@ -120,9 +116,9 @@ void DirectClient::Impl::close_all() {
 }
 
 void DirectClient::Impl::submit(std::unique_ptr<DirectExchange> exchange) {
-  auto good = ready ? check_request(exchange->request, options) : ready;
+  auto good = ready ? check_request(exchange->request) : ready;
   if (!good) return answer(*exchange, tl::unexpected(std::move(good).error()));
-  exchange->bytes = bytes_of(exchange->request, options, address);
+  exchange->bytes = bytes_of(exchange->request, address);
   if (exchange->stream) return open_lane(std::move(exchange));
   waiting.push_back(std::move(exchange));
   pump();

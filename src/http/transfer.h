@@ -55,7 +55,7 @@ HandlePtr make_handle(const ClientOptions& options);
 // that cannot be sent.
 base::Status prepare(Transfer& transfer, const ClientOptions& options);
 // Errors: kBadRequest for a method, target or header that cannot be sent.
-base::Status check_request(const ClientRequest& request, const ClientOptions& options);
+base::Status check_request(const ClientRequest& request);
 bool sends_body(const ClientRequest& request);
 bool is_loopback(std::string_view url);
 // Of a stream: bytes that wait for the executor, from which on the socket is not read until it has caught up.

@@ -117,7 +117,11 @@ class Reader {
     TS_TRY_STATUS(read_pem(user, "client-key", where, out.private_key_pem));
     out.bearer_token = user["token"].as_string();
     if (out.bearer_token.empty()) {
-      TS_TRY_STATUS(read_named_file(user["tokenFile"].str(), where, "tokenFile", out.bearer_token));
+      out.bearer_token_file = user["tokenFile"].str();
+      if (!out.bearer_token_file.empty() && out.bearer_token_file[0] != '/') {
+        out.bearer_token_file = directory_ + "/" + out.bearer_token_file;
+      }
+      TS_TRY_STATUS(read_named_file(out.bearer_token_file, where, "tokenFile", out.bearer_token));
     }
     while (out.bearer_token.ends_with('\n')) out.bearer_token.pop_back();
     if (out.certificate_pem.empty() != out.private_key_pem.empty()) {
@@ -191,7 +195,9 @@ base::Result<Kubeconfig> in_cluster_config(std::string_view host, std::string_vi
   const bool ipv6 = host.find(':') != host.npos;
   out.client.base_url =
       ipv6 ? fmt::format("https://[{}]:{}", host, port) : fmt::format("https://{}:{}", host, port);
-  TS_TRY(out.client.bearer_token, base::read_file(directory + "/token", kFileBytesMax));
+  out.client.bearer_token_file = directory + "/token";
+  TS_TRY(out.client.bearer_token, base::read_file(out.client.bearer_token_file, kFileBytesMax));
+  while (out.client.bearer_token.ends_with('\n')) out.client.bearer_token.pop_back();
   TS_TRY(out.client.ca_pem, base::read_file(directory + "/ca.crt", kFileBytesMax));
   TS_TRY(out.ns, base::read_file(directory + "/namespace", kFileBytesMax));
   return out;
