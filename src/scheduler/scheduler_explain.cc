@@ -100,16 +100,20 @@ void Scheduler::State::explain_some() {
 }
 
 void Scheduler::State::explain_next() {
-  if (explain_posted || (to_explain.empty() && to_explain_again.empty())) return;
-  explain_posted = true;
+  if (to_explain.empty() && to_explain_again.empty()) return;
   Duration wait = kExplainTick;
   if (to_explain.empty()) {
     const auto first = tellings.find(to_explain_again.front());
     if (first != tellings.end())
       wait = std::max(wait, first->second.told_at + options.explain_period - now());
   }
-  after(std::min(wait, options.explain_period), [](State& s) {
-    s.explain_posted = false;
+  wait = std::min(wait, options.explain_period);
+  const Duration at = clock.monotonic() + wait;
+  if (explain_at && *explain_at <= at) return;
+  explain_at = at;  // an earlier one than was posted before
+  after(wait, [at](State& s) {
+    if (s.explain_at != at) return;
+    s.explain_at.reset();
     s.explain_some();
     s.explain_next();
   });

@@ -129,8 +129,8 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   bool settled_found = false;
   bool cycle_posted = false;
   bool look_posted = false;
-  bool explain_posted = false;
-  int explained = 0;  // since explained_since
+  std::optional<base::Duration> explain_at{};  // when reasons are looked at next
+  int explained = 0;                           // since explained_since
   base::Duration explained_since{};
   base::Duration cycle_not_before{};
   size_t binds_in_flight = 0;
