@@ -15,6 +15,7 @@ struct WorldArgs {
   int64_t seeds = 1;
   std::string log_path;
   bool no_faults = false;
+  bool queues = false;
 };
 
 int world(const WorldArgs& args) {
@@ -27,18 +28,23 @@ int world(const WorldArgs& args) {
     sim::WorldOptions options;
     options.seed = static_cast<uint64_t>(seed);
     options.faults = !args.no_faults;
+    options.queues = args.queues;
     if (log != nullptr)
       options.log = [log](const std::string& text) { fmt::print(log, "{}\n", text); };
     auto report = sim::run_world(std::move(options));
     if (!report) {
       ++failed;
-      fmt::print("FAILED {}\n  run it again: tessera world --seed {} --log world.log\n",
-                 report.error().message, seed);
+      fmt::print("FAILED {}\n  run it again: tessera world --seed {}{}{} --log world.log\n",
+                 report.error().message, seed, args.queues ? " --queues" : "",
+                 args.no_faults ? " --no-faults" : "");
       continue;
     }
-    fmt::print("seed {} ok: {} changes, {} faults, {} pods bound, {} finished, digest {:016x}\n",
-               seed, report->events, report->faults, report->pods_bound, report->pods_finished,
-               report->log_digest);
+    fmt::print("seed {} ok: {} changes, {} faults, {} pods bound, {} finished, ", seed,
+               report->events, report->faults, report->pods_bound, report->pods_finished);
+    if (args.queues)
+      fmt::print("{} evicted, {} gangs started, {} restarts, ", report->evictions,
+                 report->gangs_started, report->restarts);
+    fmt::print("digest {:016x}\n", report->log_digest);
   }
   if (log != nullptr) std::fclose(log);
   return failed == 0 ? 0 : 1;
@@ -53,6 +59,7 @@ void add_world(CommandLine& line) {
   command.number("--seed", args->seed, 0, INT64_MAX / 2, "First seed")
       .number("--seeds", args->seeds, 1, 1'000'000, "How many seeds, one after the other")
       .text("--log", args->log_path, "Write every change of every object here")
+      .flag("--queues", args->queues, "Gangs, queues, budgets and evictions too")
       .flag("--no-faults", args->no_faults, "Workload alone");
   command.run([args] { return world(*args); });
 }

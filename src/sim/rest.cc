@@ -81,9 +81,14 @@ base::Status check_pod(const Object& pod, Time now) {
 base::Status check_places(const RestView& view) {
   scheduler::Model model({.names = {"tessera", "default-scheduler"}});
   for (const Object& node : view.nodes) model.on_node(node, node.name(), view.now);
+  for (const Object& object : view.scheduling) model.on_object({}, object, view.now);
   for (const Object& pod : view.pods) model.on_pod(pod.key(), pod, view.now);
   model.settle_found(view.now);
   const scheduler::Decisions decisions = model.cycle(view.now);
+  if (!decisions.evicts.empty()) {
+    return error(Code::kInternal, "pod {} stays though another waits for its place: {}",
+                 decisions.evicts.front().pod, decisions.evicts.front().why);
+  }
   if (decisions.binds.empty()) return {};
   const scheduler::PodEntry& pod = *model.find(decisions.binds.front().pod);
   return error(Code::kInternal, "pod {} waits though {} has room (\"{}\")", pod.object.key(),

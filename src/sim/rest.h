@@ -23,6 +23,8 @@ struct RestView {
   std::vector<kube::Object> jobs;
   std::vector<kube::Object> deployments;
   base::Time now;
+  std::vector<kube::Object>
+      scheduling{};  // queues, groups, budgets and what else the scheduler reads
 };
 
 base::Status check_rest(const RestView& view);

@@ -1,21 +1,10 @@
 #include "sim/world.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <set>
-#include <vector>
 
-#include "apiserver/api.h"
-#include "apiserver/controllers.h"
-#include "apiserver/local_client.h"
 #include "base/check.h"
-#include "scheduler/scheduler.h"
-#include "sim/invariants.h"
-#include "sim/kubelet.h"
-#include "sim/loop_clock.h"
 #include "sim/rest.h"
-#include "sim/workload.h"
+#include "sim/world_state.h"
 
 namespace tessera::sim {
 namespace {
@@ -27,7 +16,6 @@ using kube::Object;
 using kube::WatchEvent;
 
 constexpr int kRestAttempts = 4;
-constexpr Duration kNewsTake = base::seconds(15);  // until all have heard, on the bad network
 
 std::string_view word(WatchEvent::Type type) {
   switch (type) {
@@ -65,63 +53,16 @@ Fleet draw_fleet(base::Random& random) {
   return std::move(*fleet);
 }
 
-class World {
- public:
-  explicit World(WorldOptions options)
-      : options_(std::move(options)), clock_(loop_), random_(options_.seed) {}
-
-  base::Result<WorldReport> run();
-
- private:
-  base::Status boot();
-  std::unique_ptr<FaultyClient> client(std::string_view name);
-  base::Status watch_all();
-  void on_event(std::string_view resource, const WatchEvent& event);
-  base::Status see_refusal(const Object& pod);
-  void set_gpu(size_t node, int gpu, bool healthy);
-  void apply_workload();
-  void inject();
-  void inject_one();
-  void change_node(const std::string& name, Value patch);
-  void heal();
-  base::Status run_until(Duration end);
-  base::Status at_rest();
-  std::vector<Object> list(const char* group, const char* resource);
-
-  WorldOptions options_;
-  base::ManualLoop loop_;
-  LoopClock clock_;
-  base::Random random_;
-  NetworkFaults faults_;
-  std::vector<std::string> node_names_;
-  std::vector<int> node_gpus_;
-  struct GpuHealth {
-    bool healthy = true;
-    Duration since;
-  };
-  std::map<std::string, std::map<int, GpuHealth>, std::less<>>
-      health_;                     // GPUs that were ever sick, by node
-  std::set<std::string> refused_;  // uids of pods
-  std::unique_ptr<apiserver::Api> api_;
-  std::vector<std::unique_ptr<apiserver::LocalClient>> locals_;
-  std::vector<std::unique_ptr<FaultyClient>> clients_;
-  std::unique_ptr<apiserver::LocalClient> user_;
-  std::unique_ptr<apiserver::Controllers> controllers_;
-  std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::unique_ptr<Kubelets> kubelets_;
-  std::unique_ptr<Workload> workload_;
-  std::vector<std::unique_ptr<base::Subscription>> watches_;
-  Invariants invariants_{kNewsTake};
-  base::Status broken_;
-  WorldReport report_;
-};
+}  // namespace
 
 // A client of one component, on the world's bad network. Acknowledged writes must never be newer than what is stored.
 std::unique_ptr<FaultyClient> World::client(std::string_view name) {
   locals_.push_back(
       std::make_unique<apiserver::LocalClient>(*api_, loop_, apiserver::system_caller(name)));
   auto out = std::make_unique<FaultyClient>(*locals_.back(), loop_, random_.fork(), faults_);
-  out->on_acknowledged = [this](const kube::Request& request, const Value& object) {
+  const bool schedules = options_.queues && name == "scheduler";
+  out->on_acknowledged = [this, schedules](const kube::Request& request, const Value& object) {
+    if (schedules) see_acknowledged(request);
     const std::string version(Object(object).resource_version());
     if (!version.empty() && std::strtoull(version.c_str(), nullptr, 10) > api_->revision() &&
         broken_) {
@@ -158,10 +99,7 @@ base::Status World::boot() {
   controllers_ = std::make_unique<apiserver::Controllers>(
       *clients_[0], loop_, clock_, random_.fork(),
       apiserver::Controllers::Options{.kinds = &api_->kinds()});
-  scheduler::Scheduler::Options scheduling;
-  scheduling.names = {"tessera", "default-scheduler"};
-  scheduler_ = std::make_unique<scheduler::Scheduler>(*clients_[1], loop_, clock_, random_.fork(),
-                                                      scheduling);
+  start_scheduler();
   kubelets_ = std::make_unique<Kubelets>(*clients_[2], loop_, clock_, random_.fork(),
                                          options_.fleet, Kubelets::Options{});
   workload_ = std::make_unique<Workload>(random_.fork());
@@ -170,28 +108,37 @@ base::Status World::boot() {
       if (!reply && broken_) broken_ = base::error(reply.error().in("priority class refused"));
     });
   }
+  if (options_.queues) define_kinds();
   controllers_->start();
   scheduler_->start();
   kubelets_->start();
   return {};
 }
 
+void World::start_scheduler() {
+  scheduler::Scheduler::Options scheduling;
+  scheduling.names = {"tessera", "default-scheduler"};
+  scheduler_ = std::make_unique<scheduler::Scheduler>(*clients_[1], loop_, clock_, random_.fork(),
+                                                      scheduling);
+}
+
 base::Status World::watch_all() {
   for (const apiserver::Kind* kind : api_->kinds().all()) {
-    if (kind->view) continue;
-    kube::Request request;
-    request.verb = kube::Verb::kList;
-    request.gvr = kind->gvr();
-    auto watch = api_->watch(
-        apiserver::system_caller("world"), request,
-        [this, resource = std::string_view(kind->plural)](WatchEvent event) {
-          on_event(resource, event);
-        },
-        [](const base::Status&) {});
-    // Kinds that are only posted (Binding) cannot be watched.
-    if (watch) watches_.push_back(std::move(*watch));
+    if (!kind->view) watch_kind(*kind, kind->plural);
   }
   return {};
+}
+
+void World::watch_kind(const apiserver::Kind& kind, std::string resource) {
+  kube::Request request;
+  request.verb = kube::Verb::kList;
+  request.gvr = kind.gvr();
+  auto watch = api_->watch(
+      apiserver::system_caller("world"), request,
+      [this, resource = std::move(resource)](WatchEvent event) { on_event(resource, event); },
+      [](const base::Status&) {});
+  // Kinds that are only posted (Binding) cannot be watched.
+  if (watch) watches_.push_back(std::move(*watch));
 }
 
 void World::on_event(std::string_view resource, const WatchEvent& event) {
@@ -208,6 +155,7 @@ void World::on_event(std::string_view resource, const WatchEvent& event) {
   if (resource == "pods") status = invariants_.see_pod(event, clock_.now());
   if (resource == "pods" && status) status = see_refusal(event.object);
   if (status) status = invariants_.see_version(resource, event);
+  if (status && queue_invariants_) status = queue_invariants_->see(event, clock_.now());
   if (!status && broken_) broken_ = status;
 }
 
@@ -236,6 +184,7 @@ void World::set_gpu(size_t node, int gpu, bool healthy) {
 }
 
 void World::apply_workload() {
+  if (queue_workload_ && random_.chance(0.8)) return create_all(queue_workload_->draw());
   Drawn drawn = workload_->draw();
   ++report_.pods_created;
   user_->create(drawn.gvr, "default", std::move(drawn.object), [this](const kube::Reply& reply) {
@@ -252,6 +201,7 @@ void World::inject_one() {
   const size_t pick = random_.below(node_names_.size());
   const std::string& name = node_names_[pick];
   ++report_.faults;
+  if (options_.queues && random_.chance(0.6)) return change_something();
   switch (random_.below(5)) {
     case 0:
       kubelets_->fail_node(name);
@@ -306,6 +256,7 @@ base::Status World::run_until(Duration end) {
   while (loop_.now() < end) {
     // One second at a time, so that a broken rule ends the run close to where it broke.
     loop_.advance(std::min(base::seconds(1), end - loop_.now()));
+    if (queue_invariants_ && broken_) broken_ = queue_invariants_->tick(clock_.now());
     if (!broken_) {
       return base::error(broken_.error().in(
           fmt::format("seed {} at {:.3f} s", options_.seed, loop_.now().seconds())));
@@ -314,11 +265,12 @@ base::Status World::run_until(Duration end) {
   return {};
 }
 
-std::vector<Object> World::list(const char* group, const char* resource) {
+std::vector<Object> World::list(std::string_view group, std::string_view resource,
+                                std::string_view version) {
   std::vector<Object> out;
   kube::Request request;
   request.verb = kube::Verb::kList;
-  request.gvr = {group, "v1", resource};
+  request.gvr = {std::string(group), std::string(version), std::string(resource)};
   api_->call(apiserver::system_caller("world"), request, [&](apiserver::ApiReply reply) {
     if (!reply.result) return;
     for (const Value& item : (*reply.result)["items"].items()) out.emplace_back(item);
@@ -330,9 +282,10 @@ std::vector<Object> World::list(const char* group, const char* resource) {
 base::Status World::at_rest() {
   base::Status status;
   for (int attempt = 0; attempt < kRestAttempts; ++attempt) {
-    RestView view{list("", "nodes"), list("", "pods"), list("batch", "jobs"),
-                  list("apps", "deployments"), clock_.now()};
+    RestView view{list("", "nodes"),           list("", "pods"), list("batch", "jobs"),
+                  list("apps", "deployments"), clock_.now(),     scheduling_objects()};
     status = check_rest(view);
+    if (status && queue_invariants_) status = queue_invariants_->at_rest();
     if (status) return status;
     TS_TRY_STATUS(run_until(loop_.now() + base::seconds(5)));
   }
@@ -341,9 +294,11 @@ base::Status World::at_rest() {
 
 base::Result<WorldReport> World::run() {
   TS_TRY_STATUS(boot());
+  const Duration first =
+      options_.queues ? base::seconds(5) : Duration{};  // what they name is there
   for (int i = 0; i < options_.workloads; ++i) {
-    loop_.post_after(base::millis(static_cast<int64_t>(
-                         random_.below(static_cast<uint64_t>(options_.duration.millis()) + 1))),
+    loop_.post_after(first + base::millis(static_cast<int64_t>(random_.below(
+                                 static_cast<uint64_t>(options_.duration.millis()) + 1))),
                      [this] { apply_workload(); });
   }
   loop_.post_after(base::seconds(5), [this] { inject(); });
@@ -353,12 +308,14 @@ base::Result<WorldReport> World::run() {
   TS_TRY_STATUS(at_rest());
   for (const auto& one : clients_) report_.faults += one->injected();
   report_.pods_bound = invariants_.bound();
+  if (queue_invariants_) {
+    report_.evictions = queue_invariants_->evictions();
+    report_.gangs_started = queue_invariants_->gangs_started();
+  }
   report_.pods_finished = invariants_.finished();
   report_.virtual_time = loop_.now();
   return report_;
 }
-
-}  // namespace
 
 base::Result<WorldReport> run_world(WorldOptions options) {
   return World(std::move(options)).run();

@@ -29,6 +29,8 @@ struct WorldOptions {
   base::Duration settle = base::seconds(1200);  // after the faults, until all must be well
   int workloads = 40;
   bool faults = true;
+  bool queues =
+      false;  // gangs, queues and budgets too, changes of them, and a scheduler that is started anew
   // Every change of every object, as lines.
   std::function<void(const std::string& line)> log;
 };
@@ -39,7 +41,10 @@ struct WorldReport {
   uint64_t pods_created = 0;
   uint64_t pods_bound = 0;
   uint64_t pods_finished = 0;
-  uint64_t log_digest = 0;  // of all lines
+  uint64_t evictions = 0;      // by the scheduler; where there are queues
+  uint64_t gangs_started = 0;  // of more than one
+  uint64_t restarts = 0;       // of the scheduler
+  uint64_t log_digest = 0;     // of all lines
   base::Duration virtual_time;
 };
 
