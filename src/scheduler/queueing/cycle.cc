@@ -322,6 +322,7 @@ void Cycle::commit(Trial& trial, Turns* turns) {
   // What victims leave over is free only once they have gone.
   for (const auto& [member, pod] : trial.placed())
     engine_.await_departing(engine_.cluster_.pod(pod).placement, awaits);
+  engine_.await_limits(engine_.gang(id).leaf, trial.charged(), awaits);
   MemberState state = awaits.empty() ? MemberState::kPlaced : MemberState::kClaimed;
   for (const auto& [member, pod] : trial.placed()) {
     engine_.place(member, pod, now_, state);

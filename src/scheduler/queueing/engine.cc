@@ -392,6 +392,31 @@ void Engine::await_departing(const core::Placement& place, std::vector<MemberId>
   }
 }
 
+void Engine::await_limits(QueueId leaf, const Totals& more, std::vector<MemberId>& awaits) const {
+  if (departing_.empty()) return;
+  tree_.each_up(leaf, [&](QueueId q) {
+    for (const auto& [dim, limit] : tree_.at(q).spec.limit) {
+      if (more.at(dim) == 0) continue;
+      std::vector<MemberId> with;
+      int64_t used = core::sat_add(use(q).used.at(dim), more.at(dim));
+      for (const auto& [node, members] : departing_) {
+        for (const MemberId id : members) {
+          const Member& other = member(id);
+          bool under = other.charged.at(dim) > 0 &&
+                       std::find(awaits.begin(), awaits.end(), id) == awaits.end();
+          if (!under) continue;
+          under = false;
+          tree_.each_up(gang(other.gang).leaf, [&](QueueId up) { under |= up == q; });
+          if (!under) continue;
+          with.push_back(id);
+          used = core::sat_add(used, other.charged.at(dim));
+        }
+      }
+      if (used > limit) awaits.insert(awaits.end(), with.begin(), with.end());
+    }
+  });
+}
+
 void Engine::wait_again(MemberId id, base::Time now) {
   Member& member = member_of(id);
   vacate(id);

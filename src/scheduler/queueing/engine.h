@@ -206,6 +206,8 @@ class Engine {
   void evicted(MemberId id, base::Time now);
   // Those who have been evicted and stand, until they have gone, where a new placement is.
   void await_departing(const core::Placement& place, std::vector<MemberId>& awaits) const;
+  // Those who have been evicted and without whose end `more` would bring a queue from `leaf` up beyond its limit.
+  void await_limits(QueueId leaf, const Totals& more, std::vector<MemberId>& awaits) const;
   void departed(MemberId id);
 
   EngineOptions options_;

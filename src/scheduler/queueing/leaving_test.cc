@@ -81,5 +81,21 @@ TEST(Leaving, a_member_that_went_before_its_place_was_given_out_is_forgotten) {
   EXPECT_EQ(at.lab.engine.audit(), "");
 }
 
+TEST(Leaving, a_limit_counts_victims_until_they_have_gone) {
+  Lab lab;
+  lab.nodes(2, 4).queues({testing::limited(queue("q", 0), 4)});
+  lab.gang("low", "q", 1, 1, 4);
+  lab.cycle();
+  lab.pass(base::seconds(10));
+  lab.gang("high", "q", 1, 1, 2, 10);
+  const Plan plan = cycle(lab);
+  ASSERT_EQ(plan.evicts.size(), 1U);
+  lab.gang("small", "q", 1, 1, 1);
+  EXPECT_TRUE(cycle(lab).binds.empty()) << "the other node has room, the queue has not";
+  lab.engine.remove_member(plan.evicts[0].member, lab.now);
+  EXPECT_EQ(cycle(lab).binds.size(), 2U);
+  EXPECT_EQ(lab.engine.audit(), "");
+}
+
 }  // namespace
 }  // namespace tessera::scheduler::queueing

@@ -29,7 +29,7 @@ class Trial {
   bool place(MemberId member);
   // The limits of the gang's queues with `amounts` more; the first that does not hold is in wait().
   bool within_limits(const Amounts& amounts);
-  int64_t charged(Dim dim) const { return charged_.at(dim); }
+  const Totals& charged() const { return charged_; }
   // What a queue would use if those evicted in this trial were gone.
   int64_t used(QueueId queue, Dim dim) const;
   void freed(const Gang& gang, const Amounts& amounts, int sign);
