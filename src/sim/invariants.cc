@@ -106,6 +106,8 @@ base::Status Invariants::see_pod(const kube::WatchEvent& event, base::Time now) 
   facts.devices = device_ids(object);
   facts.gpu_milli = charged(object);
   facts.finished = pod.finished();
+  for (const json::Value& owner : object.metadata()["ownerReferences"].items())
+    facts.of_daemon |= owner["kind"].as_string() == "DaemonSet";
   const bool same = before != pods_.end() && before->second.uid == facts.uid;
   if (same && !before->second.node.empty() && before->second.node != facts.node) {
     return error(Code::kInternal, "pod {} moved from {} to {}", key, before->second.node,
@@ -142,7 +144,7 @@ base::Status Invariants::check_binding(const std::string& key, const PodFacts& p
     return error(Code::kInternal, "pod {} bound to {}, no such node", key, pod.node);
   }
   const NodeFacts& node = it->second;
-  if (node.cordoned && now - node.cordoned_at > grace_) {
+  if (node.cordoned && !pod.of_daemon && now - node.cordoned_at > grace_) {
     return error(Code::kInternal, "pod {} bound to {}, cordoned since {}", key, pod.node,
                  base::to_rfc3339(node.cordoned_at));
   }

@@ -44,6 +44,7 @@ class Invariants {
     std::set<std::string> devices;
     std::map<int, int64_t> gpu_milli;
     bool finished = false;
+    bool of_daemon = false;  // goes to cordoned nodes too
   };
   struct NodeFacts {
     kube::ResourceList capacity;

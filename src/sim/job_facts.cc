@@ -199,16 +199,21 @@ void JobFacts::see_pod(const WatchEvent& event, Time now) {
   pod.finished = phase == "Succeeded" || phase == "Failed";
   pod.deleting = pod.object.deleting();
   if (fresh) pod.taken = taken_by(pod.object);
-  if (fresh) read(key, now);
+  const auto same = [&](const char* field) {
+    return before.object.metadata()[field] == pod.object.metadata()[field];
+  };
+  if (fresh || !same("labels") || !same("ownerReferences") || !same("annotations")) read(key, now);
   if (fresh && pod.gang.empty()) ++changes_;
   by_uid_[std::string(pod.object.uid())] = pod;
   const auto found = gangs_.find(pod.gang);
   if (found == gangs_.end()) return;
   GangFact& gang = found->second;
   if (!before.finished && pod.finished && phase == "Succeeded") ++gang.succeeded;
+  if (!fresh && !before.finished && pod.finished) gang.gone.push_back(now);
   if (before.finished != pod.finished || before.deleting != pod.deleting || before.node != pod.node)
     touch(gang, now);
   const int run = running(gang);
+  if (before.runs() && run + 1 >= minimum_left(gang, gang.least)) gang.whole = now;
   if (run == 0) gang.least = least_minimum_lately(gang, now);
   if (pod.runs() && !before.runs() && run == 1) gang.least = least_minimum_lately(gang, now);
 }

@@ -50,8 +50,9 @@ struct GangFact {
   base::Time moved{INT64_MIN / 2};                        // its queue is another
   base::Time held_since{};                                // where the reading says that it waits
   std::deque<std::pair<base::Time, int32_t>> minimums{};  // what was asked for since when
-  std::deque<base::Time> gone{};                          // members
-  int32_t least = 0;  // the least minimum since it last had nobody running
+  std::deque<base::Time> gone{};                          // members that went or finished
+  int32_t least = 0;   // the least minimum since it last had nobody running
+  base::Time whole{};  // when it last had its minimum running
   uint64_t changes = 0;
 };
 

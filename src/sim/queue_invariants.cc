@@ -287,10 +287,13 @@ bool QueueInvariants::under_budget(const GangFact& gang) const {
   return false;
 }
 
-base::Status QueueInvariants::check_whole(const std::string& key, const GangFact& gang) const {
+base::Status QueueInvariants::check_whole(const std::string& key, const GangFact& gang,
+                                          Time now) const {
   const int run = facts_.running(gang);
   const int32_t least = facts_.minimum_left(gang, gang.least);
   if (run == 0 || run >= least || facts_.leaving(gang) || under_budget(gang)) return {};
+  const bool unseen = outage_ >= gang.whole && facts_.present(gang, now, false) < least;
+  if (unseen) return {};
   return error(Code::kInternal, "gang {} has {} members running and needs {}", key, run, least);
 }
 
@@ -303,13 +306,13 @@ base::Status QueueInvariants::tick(Time now) {
   std::erase_if(
       open_, [&](const Eviction& one) { return one.paid || (!one.told && now - one.at > kPaid); });
   for (const auto& [key, gang] : facts_.gangs()) {
-    if (now - std::max(gang.changed, outage_) > kMend) TS_TRY_STATUS(check_whole(key, gang));
+    if (now - std::max(gang.changed, outage_) > kMend) TS_TRY_STATUS(check_whole(key, gang, now));
   }
   return {};
 }
 
-base::Status QueueInvariants::at_rest() const {
-  for (const auto& [key, gang] : facts_.gangs()) TS_TRY_STATUS(check_whole(key, gang));
+base::Status QueueInvariants::at_rest(Time now) const {
+  for (const auto& [key, gang] : facts_.gangs()) TS_TRY_STATUS(check_whole(key, gang, now));
   return {};
 }
 

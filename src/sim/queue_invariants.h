@@ -5,7 +5,8 @@
 //          - a gang that has fewer than its minimum running (bound, neither finished nor terminating), but some, is whole again
 //            or released before kMend has passed in which nothing happened to it. Tolerated: binds on their way, members that
 //            failed, finished well or terminate; a minimum that was raised while it ran (the least since it last had nobody
-//            counts); a gang one of whose members a disruption budget covers, since its release may be refused;
+//            counts); a gang that lost members for good while the
+//            scheduler was away, who cannot know; one of whose members a disruption budget covers, since its release may be refused;
 //          - a bind never brings a queue, nor one above it, beyond its limit, whatever the limit was `news` ago;
 //          - nobody of another scheduler and no daemon's pod is evicted, and never more than a budget allows;
 //          - an eviction tells for whom it is: of higher priority in the same queue, or of another queue where the victim's may
@@ -40,7 +41,7 @@ class QueueInvariants {
   // The scheduler was away until now: what it did not see, it could not mend.
   void see_outage(base::Time now) { outage_ = now; }
   // Half of a gang, whatever the reason: for the end, when all is at rest.
-  base::Status at_rest() const;
+  base::Status at_rest(base::Time now) const;
 
   uint64_t evictions() const { return evictions_; }
   uint64_t gangs_started() const { return gangs_started_; }
@@ -67,7 +68,7 @@ class QueueInvariants {
                             std::string_view reason, base::Time now) const;
   base::Status check_turns(const Eviction& eviction, const GangFact& winner);
   base::Status check_paid(Eviction& eviction, base::Time now) const;
-  base::Status check_whole(const std::string& key, const GangFact& gang) const;
+  base::Status check_whole(const std::string& key, const GangFact& gang, base::Time now) const;
   bool under_budget(const GangFact& gang) const;
   std::string job_of(const GangFact& gang) const;
 

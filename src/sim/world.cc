@@ -285,7 +285,7 @@ base::Status World::at_rest() {
     RestView view{list("", "nodes"),           list("", "pods"), list("batch", "jobs"),
                   list("apps", "deployments"), clock_.now(),     scheduling_objects()};
     status = check_rest(view);
-    if (status && queue_invariants_) status = queue_invariants_->at_rest();
+    if (status && queue_invariants_) status = queue_invariants_->at_rest(clock_.now());
     if (status) return status;
     TS_TRY_STATUS(run_until(loop_.now() + base::seconds(5)));
   }
