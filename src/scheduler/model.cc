@@ -337,10 +337,10 @@ bool Model::seat(int32_t slot, base::Time now) {
   queueing::MemberSpec spec = member_spec(pod);
   if (pod.member.valid()) {
     const queueing::Member& member = engine_.member(pod.member);
-    if (member.spec.request == pod.request && member.spec.subgroup == spec.subgroup &&
-        member.spec.budgets == spec.budgets && member.spec.amounts == spec.amounts)
-      return false;
-    if (member.state == MemberState::kClaimed) drop_member(pod, now);
+    const bool same = member.spec.request == pod.request && member.spec.subgroup == spec.subgroup &&
+                      member.spec.amounts == spec.amounts;
+    if (same && member.spec.budgets == spec.budgets) return false;
+    if (!same && member.state == MemberState::kClaimed) drop_member(pod, now);
   }
   if (pod.member.valid()) {
     engine_.update_member(pod.member, std::move(spec));

@@ -208,6 +208,22 @@ TEST_F(ModelTest, What_is_said_about_a_pod_does_not_cost_it_the_place_that_is_ke
   EXPECT_THAT(cycle(), ElementsAre("high>n"));
 }
 
+TEST_F(ModelTest, A_place_that_was_freed_for_a_pod_stays_its_own_when_a_budget_comes_to_cover_it) {
+  add_node("n1");
+  see(pod_object("low", "{}", 8));
+  bind_all();
+  const Object high = pod_object("high", "{metadata: {labels: {app: a}}, spec: {priority: 10}}", 4);
+  see(high);
+  EXPECT_THAT(cycle(), ElementsAre("!low"));
+  object(
+      "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b, namespace: default}, "
+      "spec: {selector: {matchLabels: {app: a}}}, status: {disruptionsAllowed: 1}}");
+  see(with(high, "metadata: {annotations: {note: a}}"));
+  EXPECT_THAT(cycle(), IsEmpty());
+  gone("low");
+  EXPECT_THAT(cycle(), ElementsAre("high>n1"));
+}
+
 TEST_F(ModelTest, A_refused_eviction_gives_nothing_away_and_is_not_asked_for_again_at_once) {
   add_node("n", 2);
   see(pod_object("low", "{}", 2));

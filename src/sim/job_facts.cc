@@ -148,6 +148,7 @@ void JobFacts::leave(const std::string& key, Time now) {
   if (found == gangs_.end()) return;
   std::erase(found->second.pods, key);
   found->second.gone.push_back(now);
+  if (pod.runs()) found->second.ran = now;
   touch(found->second, now);
   if (found->second.pods.empty()) gangs_.erase(found);
 }
@@ -213,6 +214,7 @@ void JobFacts::see_pod(const WatchEvent& event, Time now) {
   if (before.finished != pod.finished || before.deleting != pod.deleting || before.node != pod.node)
     touch(gang, now);
   const int run = running(gang);
+  if (before.runs() && !pod.runs()) gang.ran = now;
   if (before.runs() && run + 1 >= minimum_left(gang, gang.least)) gang.whole = now;
   if (run == 0) gang.least = least_minimum_lately(gang, now);
   if (pod.runs() && !before.runs() && run == 1) gang.least = least_minimum_lately(gang, now);

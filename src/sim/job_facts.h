@@ -52,6 +52,7 @@ struct GangFact {
   std::deque<std::pair<base::Time, int32_t>> minimums{};  // what was asked for since when
   std::deque<base::Time> gone{};                          // members that went or finished
   int32_t least = 0;   // the least minimum since it last had nobody running
+  base::Time ran{};    // when a member last was seen to run that does so no more
   base::Time whole{};  // when it last had its minimum running
   uint64_t changes = 0;
 };

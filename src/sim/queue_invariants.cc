@@ -77,7 +77,8 @@ base::Status QueueInvariants::see(const WatchEvent& event, Time now) {
 base::Status QueueInvariants::check_bind(const PodFact& pod, Time now) {
   const auto found = facts_.gangs().find(pod.gang);
   if (found == facts_.gangs().end()) return {};
-  if (facts_.running(found->second) == 1) {
+  // Else one more, or in the place of others that are over, which is mending whatever became of the queue.
+  if (facts_.running(found->second) == 1 && now - found->second.ran > options_.news) {
     TS_TRY_STATUS(check_start(pod, found->second, now));
     gangs_started_ += found->second.reading.spec.min_members > 1 ? 1 : 0;
   }
