@@ -203,6 +203,16 @@ def ratios(sides):
             for what in ('cpu_ms_per_pod', 'rss_peak_mb', 'pods_per_s', 'pod_p50_ms', 'pod_p99_ms')}
 
 
+def undisturbed(name, workload, nodes, pki, limit_s, attempts=3):
+    """A run in which the API server ended no watch, or the fastest of some: on a machine that others use it cuts watches that
+    are slow to read, and a scheduler whose own watch is cut stands for a minute and more."""
+    runs = []
+    while len(runs) < attempts and all(one['watch_breaks'] for one in runs):
+        runs.append(run(name, workload, nodes, pki, limit_s))
+    best = min(runs, key=lambda one: (one['watch_breaks'] > 0, one['seconds']))
+    return {**best, 'runs': len(runs)}
+
+
 def compare(nodes, todo, names=('tessera', 'kube-scheduler'), limit_s=600):
     """Every workload on every side, by turns."""
     out = {'machine': machine(), 'nodes': nodes, 'gpus_per_node': 8, 'settings': SETTINGS, 'workloads': {}}
@@ -210,7 +220,7 @@ def compare(nodes, todo, names=('tessera', 'kube-scheduler'), limit_s=600):
         for workload in todo:
             sides = {}
             for name in names:
-                sides[name] = run(name, workload, nodes, pki, limit_s)
+                sides[name] = undisturbed(name, workload, nodes, pki, limit_s)
                 print(f'# {workload.name}: {name}: {json.dumps(sides[name])}', file=sys.stderr, flush=True)
             out['workloads'][workload.name] = {
                 'pods': workload.pods, 'rate': workload.rate or 'backlog', 'gang': workload.gang, **sides,
