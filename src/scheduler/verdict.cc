@@ -66,7 +66,7 @@ class Writer {
       case WaitReason::kBehind:
         return known(wait_.queue) && known(wait_.gang);
       case WaitReason::kReserved:
-        return known(wait_.gang);
+        return known(wait_.gang) || !wait_.reservation.empty();
       case WaitReason::kCapacity:
         return wait_.member.valid() && engine_.member(wait_.member).present;
       default:
@@ -165,6 +165,13 @@ class Writer {
   }
 
   void after_other() {
+    if (!wait_.reservation.empty()) {
+      out_.constraint.reservation = wait_.reservation;
+      out_.mends.push_back(
+          fmt::format("the end of reservation \"{}\", or capacity beside it", wait_.reservation));
+      out_.mends.emplace_back("or, before its start, a time limit that ends this job by then");
+      return;
+    }
     const std::string& other = engine_.gang(wait_.gang).spec.name;
     out_.constraint.job = other;
     if (wait_.reason == WaitReason::kBehind) {

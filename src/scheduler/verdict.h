@@ -30,9 +30,10 @@ struct Constraint {
   std::string queue{};     // whose limit, or which queue is closed
   std::string resource{};  // "gpu", "gpu/H100", "memory"; "members" where pods are counted
   std::string need{};
-  std::string have{};   // room left, or what there is
-  std::string limit{};  // of the queue
-  std::string job{};    // "namespace/name" of the one that goes first
+  std::string have{};         // room left, or what there is
+  std::string limit{};        // of the queue
+  std::string job{};          // "namespace/name" of the one that goes first
+  std::string reservation{};  // whose capacity it would take
   bool operator==(const Constraint&) const = default;
 };
 

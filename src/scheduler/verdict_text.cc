@@ -75,6 +75,7 @@ class Json {
     text(out, "have", at.have);
     text(out, "limit", at.limit);
     text(out, "job", at.job);
+    text(out, "reservation", at.reservation);
     return out;
   }
   size_t most_;
@@ -155,6 +156,7 @@ base::Result<Verdict> parse_verdict(const json::Value& value) {
   fields.text(at, "have", out.constraint.have);
   fields.text(at, "limit", out.constraint.limit);
   fields.text(at, "job", out.constraint.job);
+  fields.text(at, "reservation", out.constraint.reservation);
   fields.text(value["nearest"], "node", out.nearest_node);
   fields.text(value["nearest"], "shortOf", out.nearest_short);
   out.never = value["never"].as_bool();

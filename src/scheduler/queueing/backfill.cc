@@ -1,6 +1,7 @@
 #include "scheduler/queueing/backfill.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tessera::scheduler::queueing {
 
@@ -48,12 +49,61 @@ bool Backfill::starts_in(core::Cluster& cluster, core::Scheduler& scheduler,
   return true;
 }
 
+void Backfill::foresee() {
+  std::set<base::Time> starts;
+  for (const Reservation& reservation : engine_.reservations()) {
+    if (!reservation.held.empty() && reservation.spec.start > now_)
+      starts.insert(reservation.spec.start);
+  }
+  for (const base::Time at : starts) {
+    auto future = std::make_unique<Future>();
+    future->at = at;
+    future->cluster = engine_.cluster();
+    for (const End& end : ends()) {
+      if (end.at > at) break;
+      future->cluster.remove_pod(engine_.member(end.member).pod);
+    }
+    future->kept = Kept(engine_, [&](const Reservation& r) { return r.in_force(at); });
+    future->kept.count(engine_, future->cluster);
+    future->kept.put(future->cluster);
+    futures_.push_back(std::move(future));
+  }
+}
+
+// The same among what reservations hold while the gang runs.
+bool Backfill::starts_at(Future& future, core::Scheduler& scheduler,
+                         const std::vector<MemberId>& chosen, Wait& wait) const {
+  if (engine_.reservations().empty()) return starts_in(future.cluster, scheduler, chosen, wait);
+  const QueueId leaf = engine_.gang(future.gang).leaf;
+  const auto runtime = runtime_of(engine_, engine_.gang(future.gang));
+  const base::Time until = runtime ? future.at + *runtime : base::Time{INT64_MAX};
+  future.kept = Kept(engine_, [&](const Reservation& r) { return r.touches(future.at, until); });
+  future.kept.count(engine_, future.cluster);
+  future.kept.put(future.cluster);
+  core::Txn txn(future.cluster);
+  future.kept.lift(txn, leaf);
+  if (!starts_in(future.cluster, scheduler, chosen, wait)) {
+    txn.rollback();
+    future.kept.take_out(future.cluster);
+    return false;
+  }
+  txn.commit();
+  for (size_t c = 0; c < chosen.size(); ++c)
+    future.kept.use(leaf, wait.planned_nodes[c],
+                    room_of(engine_.member(chosen[c]).spec.request->shape,
+                            engine_.cluster().load(wait.planned_nodes[c])),
+                    1);
+  future.kept.settle(future.cluster, leaf);
+  return true;
+}
+
 bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amounts& need,
                     Wait& wait) {
-  if (ends().empty()) return false;
+  if (ends().empty() && engine_.reservations().empty()) return false;
   auto future = std::make_unique<Future>();
   future->gang = gang;
   future->cluster = engine_.cluster();
+  Kept(engine_.kept_).take_out(future->cluster);
   core::Scheduler scheduler = engine_.scheduler_;
   std::vector<Totals> used;
   for (const QueueUse& use : engine_.uses_) used.push_back(use.used);
@@ -66,6 +116,10 @@ bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amou
     }
   }
   for (const End& end : ends()) releases.emplace_back(end.at, core::PodId(-2 - end.member.value));
+  for (const Reservation& reservation : engine_.reservations()) {
+    if (!reservation.held.empty() && reservation.spec.end() > now_)
+      releases.emplace_back(reservation.spec.end(), core::PodId());
+  }
   std::stable_sort(releases.begin(), releases.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (size_t r = 0; r < releases.size();) {
@@ -76,6 +130,7 @@ bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amou
         future->cluster.remove_pod(pod);
         continue;
       }
+      if (pod == core::PodId()) continue;  // a reservation
       const Member& member = engine_.member(MemberId(-2 - pod.value));
       if (!member.pod.valid()) continue;  // evicted in this very cycle
       future->cluster.remove_pod(member.pod);
@@ -84,8 +139,8 @@ bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amou
       });
     }
     if (!within_limits(gang, need, used)) continue;
-    if (!starts_in(future->cluster, scheduler, chosen, wait)) continue;
     future->at = at;
+    if (!starts_at(*future, scheduler, chosen, wait)) continue;
     wait.planned_start = at;
     Planned planned;
     auto runtime = runtime_of(engine_, engine_.gang(gang));

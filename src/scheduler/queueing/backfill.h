@@ -19,7 +19,11 @@ class Backfill {
 
   // Plans the start of `chosen`, all of one gang, and writes it into `wait`; false where there is none.
   bool plan(GangId gang, const std::vector<MemberId>& chosen, const Amounts& need, Wait& wait);
+  // A Future at each start of a reservation that is to come.
+  void foresee();
   std::vector<std::unique_ptr<Future>>& futures() { return futures_; }
+  // Gangs planned so far.
+  int32_t planned() const { return static_cast<int32_t>(planned_.size()); }
 
  private:
   struct End {
@@ -30,6 +34,8 @@ class Backfill {
   const std::vector<End>& ends();
   bool starts_in(core::Cluster& cluster, core::Scheduler& scheduler,
                  const std::vector<MemberId>& chosen, Wait& wait) const;
+  bool starts_at(Future& future, core::Scheduler& scheduler, const std::vector<MemberId>& chosen,
+                 Wait& wait) const;
   bool within_limits(GangId gang, const Amounts& need, const std::vector<Totals>& used) const;
 
   Engine& engine_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/queueing/choose_nodes.h"
 #include "scheduler/queueing/shares.h"
 
 namespace tessera::scheduler::queueing {
@@ -22,6 +23,7 @@ bool tied_to_others(const core::PodRequest& request) {
 Plan Cycle::run() {
   engine_.advance_history(now_);
   expire_claims();
+  hold_reservations();
   check_ready();
   share_out();
   mend_broken();
@@ -29,6 +31,8 @@ Plan Cycle::run() {
   serve_oldest();
   Turns turns(engine_.tree_, engine_.uses_);
   for (QueueId leaf = turns.next(); leaf.valid(); leaf = turns.next()) step(leaf, turns);
+  engine_.kept_.take_out(engine_.cluster_);
+  engine_.kept_ = Kept();
   plan_.binds.insert(plan_.binds.begin(), engine_.ready_.begin(), engine_.ready_.end());
   engine_.ready_.clear();
   engine_.advance_history(now_);  // from here on as decided
@@ -39,6 +43,16 @@ void Cycle::expire_claims() {
   for (GangId id : std::vector<GangId>(engine_.claims_.begin(), engine_.claims_.end())) {
     if (engine_.gang(id).claim_until <= now_) engine_.drop_claim(id, now_);
   }
+}
+
+// What is held now is not free to others; what is held later is a Future.
+void Cycle::hold_reservations() {
+  if (engine_.reservations_.empty()) return;
+  ChooseNodes(engine_, now_).run();
+  engine_.kept_ = Kept(engine_, [&](const Reservation& r) { return r.in_force(now_); });
+  engine_.kept_.count(engine_, engine_.cluster_);
+  if (engine_.waiting() > 0) backfill_.foresee();
+  engine_.kept_.put(engine_.cluster_);
 }
 
 // A place that was decided a while ago may not be one any more when the last of those who held it has gone.
@@ -70,7 +84,8 @@ bool Cycle::still_good(const Bind& bind) const {
   const Queue& queue = engine_.tree_.at(gang.leaf);
   if (!queue.problem.empty() || !queue.spec.open || !queue.children.empty()) return false;
   if (core::check_rules(cluster, node, member.spec.request->shape) ||
-      (cluster.spec(node).gpus_unhealthy & bind.placement.devices) != 0)
+      (cluster.spec(node).gpus_unhealthy & bind.placement.devices) != 0 ||
+      engine_.kept_.overfull(node, gang.leaf))
     return false;
   bool within = true;
   engine_.tree_.each_up(gang.leaf, [&](QueueId q) {
@@ -284,7 +299,8 @@ bool Cycle::attempt(GangId id, const Choice& choice, Turns* turns) {
       return true;
     }
     wait = trial.wait();
-    if (choice.starts && engine_.gang(id).spec.preempts && wait.reason != WaitReason::kReserved) {
+    const bool delays = wait.reason == WaitReason::kReserved && wait.gang.valid();
+    if (choice.starts && engine_.gang(id).spec.preempts && !delays) {
       trial.restart();
       if (victims_.make_room(trial, choice.members, choice.need)) {
         commit(trial, turns);
@@ -331,6 +347,11 @@ void Cycle::commit(Trial& trial, Turns* turns) {
     engine_.fresh_.insert(member.value);
   }
   engine_.relist(id);
+  const QueueId leaf = engine_.gang(id).leaf;
+  if (engine_.kept_.opens_any(leaf)) {
+    engine_.kept_.count(engine_, engine_.cluster_);
+    engine_.kept_.settle(engine_.cluster_, leaf);
+  }
   if (awaits.empty()) return;
   Gang& gang = engine_.gang_of(id);
   gang.awaits = std::move(awaits);
@@ -342,12 +363,13 @@ void Cycle::commit(Trial& trial, Turns* turns) {
 }
 
 void Cycle::reserve(GangId id, const Choice& choice, Wait& wait) {
-  if (wait.reason != WaitReason::kCapacity && wait.reason != WaitReason::kLimit) return;
+  const bool held = wait.reason == WaitReason::kReserved && !wait.gang.valid();
+  if (wait.reason != WaitReason::kCapacity && wait.reason != WaitReason::kLimit && !held) return;
   const Gang& gang = engine_.gang(id);
   if (!gang.leaf.valid()) return;
   int32_t& of_leaf = reserved_[gang.leaf.value];
   if (of_leaf >= engine_.tree_.at(gang.leaf).spec.reservations) return;
-  if (static_cast<int32_t>(backfill_.futures().size()) >= engine_.options_.reservations_max) return;
+  if (backfill_.planned() >= engine_.options_.reservations_max) return;
   ++of_leaf;  // one that cannot be planned uses up its turn: it is first in line all the same
   backfill_.plan(id, choice.members, choice.need, wait);
 }

@@ -33,6 +33,7 @@ class Cycle {
   void expire_claims();
   void check_ready();
   bool still_good(const Bind& bind) const;
+  void hold_reservations();
   void share_out();
   void mend_broken();
   void release(GangId gang);

@@ -66,6 +66,24 @@ void Engine::set_queues(std::vector<QueueSpec> specs, base::Time now) {
   advance_history(now);
 }
 
+void Engine::set_reservations(std::vector<ReservationSpec> specs) {
+  std::vector<Reservation> before = std::exchange(reservations_, {});
+  for (ReservationSpec& spec : specs) {
+    Reservation& made = reservations_.emplace_back();
+    const auto old = std::find_if(before.begin(), before.end(), [&](const Reservation& other) {
+      return other.spec.name == spec.name;
+    });
+    if (old != before.end()) made = std::move(*old);
+    made.spec = std::move(spec);
+  }
+}
+
+bool Engine::reservations_live() const {
+  return std::any_of(reservations_.begin(), reservations_.end(), [](const Reservation& r) {
+    return r.phase != ReservationPhase::kEnded && r.phase != ReservationPhase::kRefused;
+  });
+}
+
 Engine::Turn Engine::turn_of(const Gang& gang, GangId id) const {
   return {-int64_t{gang.spec.priority}, gang.spec.created, gang.seq, id};
 }

@@ -20,7 +20,9 @@
 #include "scheduler/core/scheduler.h"
 #include "scheduler/core/txn.h"
 #include "scheduler/queueing/gang.h"
+#include "scheduler/queueing/kept.h"
 #include "scheduler/queueing/queue_tree.h"
+#include "scheduler/queueing/reservation.h"
 #include "scheduler/queueing/usage.h"
 #include "scheduler/queueing/wait.h"
 
@@ -122,6 +124,10 @@ class Engine {
   const QueueTree& queues() const { return tree_; }
   const QueueUse& use(QueueId id) const { return uses_[static_cast<size_t>(id.value)]; }
 
+  // Replaces all reservations; those of the same name go on holding what they hold.
+  void set_reservations(std::vector<ReservationSpec> specs);
+  const std::vector<Reservation>& reservations() const { return reservations_; }
+
   GangId add_gang(GangSpec spec);
   void update_gang(GangId id, GangSpec spec);
   // With all its members; those that had a place give it back.
@@ -149,8 +155,10 @@ class Engine {
   void set_budget(BudgetId id, int64_t allowed);
 
   Plan cycle(base::Time now);
-  // Something waits that time alone may change: a claim, a broken gang, a planned start.
-  bool restless() const { return !claims_.empty() || !broken_.empty() || waiting() > 0; }
+  // Something waits that time alone may change: a claim, a broken gang, a planned start, a reservation.
+  bool restless() const {
+    return !claims_.empty() || !broken_.empty() || waiting() > 0 || reservations_live();
+  }
   int32_t waiting() const { return uses_[0].waiting + static_cast<int32_t>(stray_.size()); }
 
   const Gang& gang(GangId id) const { return gangs_[static_cast<size_t>(id.value)]; }
@@ -167,6 +175,8 @@ class Engine {
   friend class Trial;
   friend class Victims;
   friend class Backfill;
+  friend class ChooseNodes;
+  friend class Kept;
 
   struct Turn {  // the line of one queue: priority, then first come
     int64_t priority_negative = 0;
@@ -202,6 +212,7 @@ class Engine {
   void advance_history(base::Time now);
   void seat(MemberId id);  // notes who has the place
   MemberId member_on(core::PodId pod) const;
+  bool reservations_live() const;
   // Out of the model already; still there in the cluster.
   void evicted(MemberId id, base::Time now);
   // Those who have been evicted and stand, until they have gone, where a new placement is.
@@ -230,6 +241,8 @@ class Engine {
   std::vector<int64_t> budgets_;
   std::vector<MemberId> on_pod_;  // by PodId
   std::vector<Dim> model_dims_;   // by ModelId; kGpu: not asked for yet
+  std::vector<Reservation> reservations_;
+  Kept kept_;  // during a cycle: what is held for others is not free
   uint64_t seq_ = 0;
   std::vector<Bind> ready_;            // claims that came true since the last cycle
   std::unordered_set<int32_t> fresh_;  // members whose binds this cycle gives out: nobody's victims

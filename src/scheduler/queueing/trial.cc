@@ -14,13 +14,20 @@ std::optional<base::Duration> runtime_of(const Engine& engine, const Gang& gang)
 
 Trial::Trial(Engine& engine, std::vector<std::unique_ptr<Future>>& futures, GangId gang,
              base::Time now)
-    : engine_(engine), gang_(gang), txn_(engine.cluster()) {
+    : engine_(engine), gang_(gang), leaf_(engine.gang(gang).leaf), txn_(engine.cluster()) {
   const auto runtime = runtime_of(engine, engine.gang(gang));
   for (const std::unique_ptr<Future>& future : futures) {
     if (future->gang == gang || (runtime && now + *runtime <= future->at)) continue;
     futures_.push_back(future.get());
     future_txns_.push_back(std::make_unique<core::Txn>(future->cluster));
   }
+  lift();
+}
+
+// What is held for its own queue is open to it.
+void Trial::lift() {
+  engine_.kept_.lift(txn_, leaf_);
+  for (size_t f = 0; f < futures_.size(); ++f) futures_[f]->kept.lift(*future_txns_[f], leaf_);
 }
 
 bool Trial::within_limits(const Amounts& amounts) {
@@ -80,6 +87,12 @@ bool Trial::fits_futures(core::NodeId node, const core::Shape& shape) const {
 }
 
 std::optional<core::Placement> Trial::find(const core::PodRequest& request) {
+  if (engine_.kept_.opens_any(leaf_)) {  // there first, so that others have the rest
+    auto there = engine_.scheduler_.place_where(engine_.cluster(), request, [&](core::NodeId node) {
+      return engine_.kept_.open_on(node, leaf_) && fits_futures(node, request.shape);
+    });
+    if (there) return there;
+  }
   auto placement = engine_.scheduler_.place(engine_.cluster(), request);
   if (!placement || futures_.empty() || fits_futures(placement->node, request.shape))
     return placement;
@@ -94,12 +107,7 @@ bool Trial::place(MemberId id) {
   if (!request) return false;
   auto placement = find(*request);
   if (!placement) {
-    wait_ = Wait();
-    wait_.member = id;
-    wait_.have = static_cast<int64_t>(placed_.size());
-    bool room_now = !futures_.empty() && engine_.scheduler_.place(engine_.cluster(), *request);
-    wait_.reason = room_now ? WaitReason::kReserved : WaitReason::kCapacity;
-    if (room_now) wait_.gang = futures_.front()->gang;
+    wait_ = misfit(id, *request);
     return false;
   }
   placed_.emplace_back(id, txn_.place(spec.request, *placement));
@@ -110,6 +118,31 @@ bool Trial::place(MemberId id) {
   }
   charged_.add(engine_.charged_at(spec, placement->node), 1);
   return true;
+}
+
+// Whether a planned start or a reservation is in the way, or there is no room at all.
+Wait Trial::misfit(MemberId id, const core::PodRequest& request) {
+  Wait wait;
+  wait.reason = WaitReason::kCapacity;
+  wait.member = id;
+  wait.have = static_cast<int64_t>(placed_.size());
+  auto now = futures_.empty() ? std::nullopt : engine_.scheduler_.place(engine_.cluster(), request);
+  for (const Future* future : futures_) {
+    if (!now || core::fits(future->cluster, now->node, request.shape)) continue;
+    wait.reason = WaitReason::kReserved;
+    wait.gang = future->gang;
+    if (!wait.gang.valid()) wait.reservation = future->kept.closed_by(now->node, leaf_);
+    return wait;
+  }
+  if (engine_.kept_.empty()) return wait;
+  const size_t mark = txn_.mark();
+  engine_.kept_.lift_others(txn_, leaf_);
+  now = engine_.scheduler_.place(engine_.cluster(), request);
+  txn_.rollback_to(mark);
+  if (!now) return wait;
+  wait.reason = WaitReason::kReserved;
+  wait.reservation = engine_.kept_.closed_by(now->node, leaf_);
+  return wait;
 }
 
 int64_t Trial::used(QueueId queue, Dim dim) const {
@@ -129,11 +162,23 @@ void Trial::restart() {
   placed_.clear();
   charged_ = Totals();
   freed_.clear();
+  lift();
 }
 
 void Trial::keep() {
   txn_.commit();
-  for (auto& txn : future_txns_) txn->commit();
+  for (size_t f = 0; f < futures_.size(); ++f) {
+    Future& future = *futures_[f];
+    future_txns_[f]->commit();
+    if (!future.kept.opens_any(leaf_)) continue;
+    for (const auto& [member, pod] : placed_) {
+      const core::NodeId node = engine_.cluster().pod(pod).placement.node;
+      future.kept.use(
+          leaf_, node,
+          room_of(engine_.member(member).spec.request->shape, engine_.cluster().load(node)), 1);
+    }
+    future.kept.settle(future.cluster, leaf_);
+  }
 }
 
 }  // namespace tessera::scheduler::queueing

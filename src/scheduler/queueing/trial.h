@@ -14,11 +14,12 @@
 
 namespace tessera::scheduler::queueing {
 
-// The cluster at the planned start of a gang, with that gang in it.
+// The cluster at the planned start of a gang, with that gang in it; or at the start of reservations, without a gang.
 struct Future {
   base::Time at{};
   GangId gang{};
   core::Cluster cluster;
+  Kept kept;
 };
 
 class Trial {
@@ -42,13 +43,15 @@ class Trial {
   void keep();
 
  private:
+  void lift();
+  Wait misfit(MemberId member, const core::PodRequest& request);
   std::shared_ptr<const core::PodRequest> within_models(const MemberSpec& spec);
   std::optional<core::Placement> find(const core::PodRequest& request);
   bool fits_futures(core::NodeId node, const core::Shape& shape) const;
-  std::optional<core::Placement> find_beside_futures(const core::PodRequest& request);
 
   Engine& engine_;
   GangId gang_;
+  QueueId leaf_;
   core::Txn txn_;
   std::vector<Future*> futures_;  // those the gang would still run in
   std::vector<std::unique_ptr<core::Txn>> future_txns_;

@@ -98,7 +98,9 @@ bool Victims::may_go(MemberId id) const {
   if (member.state != MemberState::kPlaced || gone_.contains(id.value) ||
       engine_.fresh_.contains(id.value))
     return false;
-  const QueueSpec& queue = engine_.queues().at(engine_.gang(member.gang).leaf).spec;
+  const QueueId leaf = engine_.gang(member.gang).leaf;
+  if (engine_.kept_.guards(member.placement.node, leaf, engine_.gang(for_).leaf)) return false;
+  const QueueSpec& queue = engine_.queues().at(leaf).spec;
   if (now_ - member.started < queue.runtime_min) return false;
   return std::all_of(member.spec.budgets.begin(), member.spec.budgets.end(), [&](BudgetId budget) {
     auto at = static_cast<size_t>(budget.value);

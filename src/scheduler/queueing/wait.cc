@@ -138,6 +138,9 @@ std::string Engine::why(GangId id) const {
       return fmt::format("{} is first in, first out, and \"{}\" is before it",
                          queue_name(*this, wait.queue), this->gang(wait.gang).spec.name);
     case WaitReason::kReserved:
+      if (!wait.gang.valid())
+        return fmt::format("the room that it would fit into is held by reservation \"{}\"",
+                           wait.reservation);
       return fmt::format("it would delay the planned start of \"{}\"",
                          this->gang(wait.gang).spec.name);
     case WaitReason::kClaim:

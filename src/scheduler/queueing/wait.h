@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +22,7 @@ enum class WaitReason : uint8_t {
   kMembers,   // fewer pods exist than must start together
   kLimit,     // a queue's limit
   kBehind,    // strict first in, first out: another goes first
-  kReserved,  // it would delay one that has a planned start
+  kReserved,  // it would delay one that has a planned start, or take what a reservation holds
   kCapacity,  // no room; Engine::why tells whether an empty cluster would have some
   kClaim,     // others are leaving for it
 };
@@ -35,7 +36,8 @@ struct Wait {
   int64_t need = 0;  // kLimit: asked; kMembers: minimum
   int64_t have =
       0;  // kLimit: room; kMembers: members that exist; kCapacity: members that would fit
-  MemberId member{};  // kCapacity: the first that found no place
+  MemberId member{};          // kCapacity: the first that found no place
+  std::string reservation{};  // kReserved: whose capacity it would take, where not a gang's
   std::optional<base::Time> planned_start{};
   std::vector<core::NodeId> planned_nodes{};  // sorted
   bool operator==(const Wait&) const = default;
