@@ -99,7 +99,7 @@ class Model {
   // An empty `after`: gone. True where a cycle may now decide something that it could not before.
   bool on_node(const kube::Object& after, std::string_view name, base::Time now);
   bool on_pod(const std::string& key, const kube::Object& after, base::Time now);
-  // Queues, PodGroups, owners, Namespaces, PriorityClasses, PodDisruptionBudgets.
+  // Queues, Reservations, PodGroups, owners, Namespaces, PriorityClasses, PodDisruptionBudgets.
   bool on_object(const kube::Object& before, const kube::Object& after, base::Time now);
   // All that was there at the start has been told of.
   void settle_found(base::Time now) { refresh(now), engine_.settle_found(now); }
@@ -143,6 +143,7 @@ class Model {
   const std::map<std::string, QueueObject>& queues() const { return queues_; }
   // Grows whenever queues have been read anew.
   uint64_t queues_read() const { return queues_read_; }
+  const std::map<std::string, kube::Object>& reservations() const { return reservations_; }
   kube::Object object(std::string_view group, std::string_view kind, std::string_view ns,
                       std::string_view name) const;
   template <class Visit>
@@ -196,6 +197,7 @@ class Model {
   void refresh_group(GroupEntry& group);
   void refresh_queues(base::Time now);
   void restore_history(base::Time now);
+  void refresh_reservations();
   void refresh_rules(base::Time now);
   bool on_budget(const kube::Object& after, const std::string& ns, const std::string& name);
   void rebudget(const std::string& ns);
@@ -224,8 +226,10 @@ class Model {
   std::set<std::string> to_refresh_;
   std::set<std::string> with_claims_;
   std::set<std::string> touched_;
+  std::map<std::string, kube::Object> reservations_;  // by name
   bool queues_changed_ = true;
   uint64_t queues_read_ = 0;
+  bool reservations_changed_ = false;
   bool rules_changed_ = false;
   uint64_t arrivals_ = 0;
   size_t assumed_ = 0;

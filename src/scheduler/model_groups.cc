@@ -9,6 +9,7 @@
 #include "scheduler/model.h"
 #include "scheduler/model_reading.h"
 #include "scheduler/queue_status.h"
+#include "scheduler/reservation_objects.h"
 
 namespace tessera::scheduler {
 namespace {
@@ -225,6 +226,15 @@ bool Model::on_object(const Object& before, const Object& after, base::Time now)
   const std::string key = object_key(object);
   if (kind == "PodDisruptionBudget")
     return on_budget(after, std::string(object.ns()), std::string(object.name()));
+  if (group == "tessera.dev" && kind == "Reservation") {
+    const std::string name(object.name());
+    const auto known = reservations_.find(name);
+    const bool same = known != reservations_.end() && same_wish(known->second, after);
+    if (after) reservations_[name] = after;
+    if (!after && known != reservations_.end()) reservations_.erase(known);
+    reservations_changed_ |= !same;
+    return !same;
+  }
   if (is_queue(group, kind)) {
     if (after && same_wish(queues_[key].object, after)) {
       queues_[key].object = after;
@@ -263,7 +273,9 @@ bool Model::on_object(const Object& before, const Object& after, base::Time now)
 
 void Model::refresh(base::Time now) {
   if (std::exchange(rules_changed_, false)) refresh_rules(now);
+  reservations_changed_ |= queues_changed_ && !reservations_.empty();
   if (std::exchange(queues_changed_, false)) refresh_queues(now);
+  if (std::exchange(reservations_changed_, false)) refresh_reservations();
   // Reading may touch groups that others then read anew.
   while (!to_read_.empty()) {
     const std::set<int32_t> slots = std::exchange(to_read_, {});
@@ -324,6 +336,15 @@ void Model::restore_history(base::Time now) {
     const queueing::QueueId id = engine_.queues().find(queue.reading.spec.name);
     if (past && id.valid()) engine_.restore_history(id, past->unit_seconds, past->at, now);
   }
+}
+
+void Model::refresh_reservations() {
+  std::vector<queueing::ReservationSpec> specs;
+  for (const auto& [name, object] : reservations_) {
+    if (auto spec = read_reservation(object, engine_.dims(), rules_))
+      specs.push_back(std::move(*spec));
+  }
+  engine_.set_reservations(std::move(specs));
 }
 
 void Model::refresh_rules(base::Time now) {

@@ -441,6 +441,31 @@ TEST_F(ModelTest, Past_use_is_written_with_the_queue_and_survives_a_restart) {
   EXPECT_NEAR(use(), before / 2, before / 1000) << "and it counts once";
 }
 
+TEST_F(ModelTest, A_reservation_keeps_its_nodes_for_its_queue_where_its_status_says) {
+  add_node("n", 4);
+  add_node("m", 4);
+  object(R"({apiVersion: tessera.dev/v1alpha1, kind: Queue, metadata: {name: a}})");
+  object(
+      fmt::format(R"({{apiVersion: tessera.dev/v1alpha1, kind: Reservation, metadata: {{name: r}},
+            spec: {{queue: a, resources: {{gpu: 4}}, start: "{}", duration: 1h}},
+            status: {{nodes: ["n"]}}}})",
+                  base::to_rfc3339(now)));
+  see(pod_object("other", "{}", 4));
+  see(pod_object("late", "{}", 1));
+  see(pod_object("own", "metadata: {labels: {tessera.dev/queue: a}}", 4));
+  EXPECT_THAT(cycle(), ElementsAre("other>m", "own>n"));
+  EXPECT_EQ(model.engine().reservations().at(0).phase, queueing::ReservationPhase::kActive);
+  gone("own");
+  EXPECT_THAT(cycle(), IsEmpty());
+  EXPECT_THAT(why("late"), HasSubstr("held by reservation \"r\""));
+  Model without = model;
+  const Object reservation = objects["r"];
+  EXPECT_TRUE(without.on_object(reservation, {}, now));
+  EXPECT_EQ(without.cycle(now).binds.size(), 1U);
+  now = now + base::seconds(3600);
+  EXPECT_THAT(cycle(), ElementsAre("late>n"));
+}
+
 TEST_F(ModelTest, A_copy_decides_for_itself) {
   add_node("n", 4);
   see(pod_object("p", "{}", 4));

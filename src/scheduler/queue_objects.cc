@@ -39,6 +39,12 @@ class Reader {
     return std::move(out_);
   }
 
+  Amounts quota(const json::Value& map, const char* field, std::string& problem) {
+    Amounts out = amounts(map, field, false);
+    problem = std::move(out_.problem);
+    return out;
+  }
+
   void ours() {
     queueing::QueueSpec& queue = out_.spec;
     queue.parent = text("parent");
@@ -269,6 +275,11 @@ std::optional<QueueReading> read_queue_object(const kube::Object& object, queuei
     return std::nullopt;
   }
   return reader.take();
+}
+
+Amounts read_amounts(const json::Value& map, const char* field, queueing::Dims& dims,
+                     const ShareRules& rules, std::string& problem) {
+  return Reader(kube::Object(), dims, rules).quota(map, field, problem);
 }
 
 }  // namespace tessera::scheduler

@@ -33,4 +33,8 @@ struct QueueReading {
 std::optional<QueueReading> read_queue_object(const kube::Object& object, queueing::Dims& dims,
                                               const ShareRules& rules);
 
+// Amounts by resource, as in a queue's quota. What makes no sense is told in `problem`, with `field` as the place.
+queueing::Amounts read_amounts(const json::Value& map, const char* field, queueing::Dims& dims,
+                               const ShareRules& rules, std::string& problem);
+
 }  // namespace tessera::scheduler

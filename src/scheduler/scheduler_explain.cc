@@ -43,7 +43,7 @@ bool Scheduler::State::waits(const PodEntry* pod) const {
 void Scheduler::State::explain_touched() {
   const std::set<std::string> touched = model.take_touched();
   statuses->touch(touched);
-  if (!model.queues().empty()) statuses->touch_queues();
+  if (!model.queues().empty() || !model.reservations().empty()) statuses->touch_queues();
   note_groups(touched);
   note_queues();
   for (const std::string& name : touched) {

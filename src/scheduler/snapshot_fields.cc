@@ -205,6 +205,8 @@ constexpr const char* kGroup =
     "spec>subGroupPolicy>labelSelector>matchLabels>* "
     "spec>subGroupPolicy>labelSelector>matchExpressions>{key,operator,values}";
 
+constexpr const char* kReservation =
+    "spec>{queue,start,duration} spec>resources>* status>nodes";
 constexpr const char* kQueue =
     "spec>{parent,weight,priority,strictFifo,reclaimable,reservations,closed,minRuntime,"
     "defaultRuntime,dequeueStrategy,parentQueue,preemptMinRuntime,reclaimMinRuntime} "
@@ -253,6 +255,7 @@ bool is_owner(std::string_view group, std::string_view kind) {
 Kept kept_of(std::string_view group, std::string_view kind) {
   if (kind == "PodGroup" || kind == "Workload") return of(kGroup);
   if (kind == "Queue") return of(kQueue);
+  if (kind == "Reservation") return of(kReservation);
   if (kind == "PodDisruptionBudget") return of(kBudget);
   if (kind.ends_with("PriorityClass")) return of(kClass);
   return is_owner(group, kind) ? of(kOwner) : of("");

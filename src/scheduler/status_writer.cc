@@ -8,6 +8,7 @@
 #include "scheduler/group_status.h"
 #include "scheduler/model_reading.h"
 #include "scheduler/queue_status.h"
+#include "scheduler/reservation_status.h"
 #include "scheduler/watched_kinds.h"
 
 namespace tessera::scheduler {
@@ -189,6 +190,22 @@ bool StatusWriter::State::write_queues(int budget) {
         group.get("spec", "queue").empty() ? "default" : group.get("spec", "queue").as_string());
     if (leaf.valid()) count_phase(jobs[leaf.value], group.get("status", "phase").as_string());
   });
+  auto later = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) {
+      self->queues = true;
+      self->tick_later(kTick);
+    }
+  };
+  for (const auto& [name, reservation] : model.reservations()) {
+    if (budget <= 0) {
+      queues = true;
+      return true;
+    }
+    auto patch = reservation_status(reservation, engine, source.now());
+    if (!patch) continue;
+    --budget;
+    send(reservation, std::move(*patch), later);
+  }
   for (const auto& [key, queue] : model.queues()) {
     if (budget <= 0) {
       queues = true;
@@ -200,12 +217,7 @@ bool StatusWriter::State::write_queues(int budget) {
     auto patch = queue_status(queue.object, engine, id, problem, jobs[id.value], source.now());
     if (!patch) continue;
     --budget;
-    send(queue.object, std::move(*patch), [weak = weak_from_this()] {
-      if (auto self = weak.lock()) {
-        self->queues = true;
-        self->tick_later(kTick);
-      }
-    });
+    send(queue.object, std::move(*patch), later);
   }
   return true;
 }

@@ -35,8 +35,8 @@ class GangLab : public Lab {
     return {version.substr(0, slash), version.substr(slash + 1), plural};
   }
   static bool in_namespace(std::string_view kind) {
-    static const std::set<std::string_view> kOut = {"Queue", "Node", "PriorityClass", "Namespace",
-                                                    "CustomResourceDefinition"};
+    static const std::set<std::string_view> kOut = {
+        "Queue", "Reservation", "Node", "PriorityClass", "Namespace", "CustomResourceDefinition"};
     return !kOut.contains(kind);
   }
 

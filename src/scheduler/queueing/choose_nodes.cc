@@ -23,14 +23,17 @@ int64_t in_room_units(const Dims& dims, Dim dim, int64_t amount) {
   return dim == kMemory ? core::sat_mul(amount, kMib) : amount;
 }
 
-std::string text_of(const Dims& dims, Dim dim, int64_t amount) {
+// With the name of the resource, or without.
+std::string text_of(const Dims& dims, Dim dim, int64_t amount, bool named = true) {
   const std::string_view name = dims.name(dim);
-  if (is_gpu(name))
-    return amount_text(dims, dim, core::sat_mul(amount, kUnitsPerMilli)) +
-           (name == "gpu" ? std::string(" GPUs") : fmt::format(" {} GPUs", name.substr(4)));
-  if (dim == kMemory) return amount_text(dims, dim, amount / kMib) + " of memory";
-  return amount_text(dims, dim, amount) +
-         (dim == kCpu ? std::string(" cores") : fmt::format(" {}", name));
+  if (is_gpu(name)) amount = core::sat_mul(amount, kUnitsPerMilli);
+  if (dim == kMemory) amount /= kMib;
+  std::string out = amount_text(dims, dim, amount);
+  if (!named) return out;
+  if (dim == kGpu) return out + " GPUs";
+  if (is_gpu(name)) return fmt::format("{} {} GPUs", out, name.substr(4));
+  if (dim == kCpu) return out + " cores";
+  return fmt::format("{} of {}", out, name);
 }
 
 // Rounded up. `part` and `of` are thousandths of devices.
@@ -287,7 +290,7 @@ std::string ChooseNodes::short_of(const Reservation& r, Dim dim, int64_t asked) 
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", other->spec.name);
   }
   return fmt::format("it asks for {} and {} leave {} of {} at that time", text_of(dims, dim, asked),
-                     names, text_of(dims, dim, std::max<int64_t>(total - taken, 0)),
+                     names, text_of(dims, dim, std::max<int64_t>(total - taken, 0), false),
                      text_of(dims, dim, total));
 }
 

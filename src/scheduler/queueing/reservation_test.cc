@@ -355,7 +355,8 @@ class RandomWorld {
       const core::NodeId node = bind.placement.node;
       int64_t others = 0;
       for (const core::PodId pod : engine.cluster().pods_on(node))
-        others += __builtin_popcount(engine.cluster().pod(pod).placement.devices) *
+        others += __builtin_popcount(engine.cluster().pod(pod).placement.devices &
+                                     ~engine.cluster().spec(node).gpus_unhealthy) *
                   (engine_queue(pod) == "b" ? 1 : 0);
       int64_t held = 0;
       for (const Reservation& r : engine.reservations()) {
@@ -363,7 +364,12 @@ class RandomWorld {
         if (found != r.held.end() && r.in_force(world_.lab.now)) held += found->second.gpu_milli;
       }
       const auto& spec = engine.cluster().spec(node);
-      const int64_t healthy = spec.gpus - __builtin_popcount(spec.gpus_unhealthy);
+      // What its own jobs have is theirs, on devices that have fallen ill too.
+      uint32_t usable = ((1u << spec.gpus) - 1) & ~spec.gpus_unhealthy;
+      for (const core::PodId pod : engine.cluster().pods_on(node)) {
+        if (engine_queue(pod) != "b") usable |= engine.cluster().pod(pod).placement.devices;
+      }
+      const int64_t healthy = __builtin_popcount(usable);
       if (held > 0 && others * 1000 + held > healthy * 1000)
         return gang.spec.name + " runs on what is held";
     }
