@@ -115,13 +115,16 @@ void Kept::stand_in(core::Cluster& cluster, core::NodeId node, Here& here, size_
 
 void Kept::put_on(core::Cluster& cluster, core::NodeId node, Here& here) {
   here.overfull = false;
+  here.left.clear();
   std::map<QueueId, Room> used = here.used;
   for (const Hold& hold : here.holds) {
     Room left = hold.room;
     for (auto& [leaf, room] : used) {
       if (open(hold.at, leaf)) left.cancel(room);
     }
-    if (!left.empty()) stand_in(cluster, node, here, hold.at, left);
+    if (left.empty()) continue;
+    stand_in(cluster, node, here, hold.at, left);
+    here.left.emplace_back(hold.at, std::move(left));
   }
 }
 
@@ -160,6 +163,16 @@ void Kept::settle(core::Cluster& cluster, QueueId leaf) {
     here.pods.clear();
     put_on(cluster, node, here);
   }
+}
+
+Room Kept::left(core::NodeId node, QueueId leaf) const {
+  Room out;
+  const Here* at = here(node);
+  if (at == nullptr) return out;
+  for (const auto& [hold, room] : at->left) {
+    if (open(hold, leaf)) out.add(room, 1);
+  }
+  return out;
 }
 
 bool Kept::open_on(core::NodeId node, QueueId leaf) const {

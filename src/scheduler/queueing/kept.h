@@ -40,6 +40,8 @@ class Kept {
   // After a Txn in which they were lifted has been kept.
   void settle(core::Cluster& cluster, QueueId leaf);
 
+  // What is held there for the queue and not used yet.
+  Room left(core::NodeId node, QueueId leaf) const;
   bool open_on(core::NodeId node, QueueId leaf) const;
   bool opens_any(QueueId leaf) const;
   // The name of one that keeps a queue's jobs off the node; empty where none does.
@@ -59,6 +61,7 @@ class Kept {
     std::vector<Hold> holds{};  // the deepest queue first
     std::map<QueueId, Room> used{};
     std::vector<std::pair<size_t, core::PodId>> pods{};
+    std::vector<std::pair<size_t, Room>> left{};
     bool overfull = false;
   };
 

@@ -39,6 +39,16 @@ bool Room::empty() const {
                      [](const auto& item) { return item.second == 0; });
 }
 
+bool Room::holds(const Room& other) const {
+  if (other.gpu_milli > gpu_milli || other.cpu_milli > cpu_milli ||
+      other.memory_bytes > memory_bytes)
+    return false;
+  return std::all_of(other.extended.begin(), other.extended.end(), [&](const auto& item) {
+    const auto found = extended.find(item.first);
+    return item.second == 0 || (found != extended.end() && found->second >= item.second);
+  });
+}
+
 Room room_of(const core::Shape& shape, const core::NodeLoad& load) {
   Room room;
   if (shape.gpu.count > 0)

@@ -41,6 +41,7 @@ struct Room {
   // Takes from both what is in both.
   void cancel(Room& other);
   bool empty() const;
+  bool holds(const Room& other) const;
 };
 // What a pod of that shape takes of a node.
 Room room_of(const core::Shape& shape, const core::NodeLoad& load);

@@ -47,7 +47,13 @@ class Trial {
   Wait misfit(MemberId member, const core::PodRequest& request);
   std::shared_ptr<const core::PodRequest> within_models(const MemberSpec& spec);
   std::optional<core::Placement> find(const core::PodRequest& request);
-  bool fits_futures(core::NodeId node, const core::Shape& shape) const;
+  // Beside the reservations that begin while it runs, and beside the gangs planned to.
+  bool fits_reservations(core::NodeId node, const core::Shape& shape) const;
+  bool fits_gangs(core::NodeId node, const core::Shape& shape) const;
+  bool fits_futures(core::NodeId node, const core::Shape& shape) const {
+    return fits_reservations(node, shape) && fits_gangs(node, shape);
+  }
+  bool within_held(core::NodeId node, const core::Shape& shape) const;
 
   Engine& engine_;
   GangId gang_;
