@@ -261,6 +261,19 @@ TEST(Reservation, shares_of_devices_are_held_as_well) {
   EXPECT_EQ(world.lab.placed(own), 1);
 }
 
+TEST(Reservation, what_others_plan_for_afterwards_does_not_keep_its_own_queue_off) {
+  World world(1);
+  world.reserve({world.spec("r", "a1", 4, 0, 50)});
+  const GangId planned = world.job("b", 1, 4);
+  world.lab.settle();
+  ASSERT_TRUE(world.wait(planned).planned_start);
+  const GangId own = world.job("a1", 2, 2);  // without a time limit
+  const GangId more = world.job("a1", 1, 1);
+  world.lab.settle();
+  EXPECT_EQ(world.lab.placed(own), 2);
+  EXPECT_EQ(world.lab.placed(more), 0);
+}
+
 TEST(Reservation, a_queue_takes_its_share_elsewhere_and_not_from_jobs_in_their_reserved_place) {
   World world(2);
   world.lab.queues({queue("a", 0, 1), queue("b", 4, 1)});

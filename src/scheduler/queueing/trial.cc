@@ -80,16 +80,34 @@ std::shared_ptr<const core::PodRequest> Trial::within_models(const MemberSpec& s
   return kept;
 }
 
-bool Trial::fits_futures(core::NodeId node, const core::Shape& shape) const {
+bool Trial::fits_reservations(core::NodeId node, const core::Shape& shape) const {
   return std::all_of(futures_.begin(), futures_.end(), [&](const Future* future) {
-    return core::fits(future->cluster, node, shape);
+    return future->gang.valid() || core::fits(future->cluster, node, shape);
   });
+}
+
+bool Trial::fits_gangs(core::NodeId node, const core::Shape& shape) const {
+  return std::all_of(futures_.begin(), futures_.end(), [&](const Future* future) {
+    return !future->gang.valid() || core::fits(future->cluster, node, shape);
+  });
+}
+
+// What is held for its queue now is not kept from it by what others plan for afterwards.
+bool Trial::within_held(core::NodeId node, const core::Shape& shape) const {
+  const core::NodeLoad& load = engine_.cluster().load(node);
+  Room left = engine_.kept_.left(node, leaf_);
+  for (const auto& [member, pod] : placed_) {
+    if (engine_.cluster().pod(pod).placement.node == node)
+      left.add(room_of(engine_.member(member).spec.request->shape, load), -1);
+  }
+  return left.holds(room_of(shape, load));
 }
 
 std::optional<core::Placement> Trial::find(const core::PodRequest& request) {
   if (engine_.kept_.opens_any(leaf_)) {  // there first, so that others have the rest
     auto there = engine_.scheduler_.place_where(engine_.cluster(), request, [&](core::NodeId node) {
-      return engine_.kept_.open_on(node, leaf_) && fits_futures(node, request.shape);
+      return engine_.kept_.open_on(node, leaf_) && fits_reservations(node, request.shape) &&
+             (within_held(node, request.shape) || fits_gangs(node, request.shape));
     });
     if (there) return there;
   }
