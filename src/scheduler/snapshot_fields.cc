@@ -205,8 +205,7 @@ constexpr const char* kGroup =
     "spec>subGroupPolicy>labelSelector>matchLabels>* "
     "spec>subGroupPolicy>labelSelector>matchExpressions>{key,operator,values}";
 
-constexpr const char* kReservation =
-    "spec>{queue,start,duration} spec>resources>* status>nodes";
+constexpr const char* kReservation = "spec>{queue,start,duration} spec>resources>* status>nodes";
 constexpr const char* kQueue =
     "spec>{parent,weight,priority,strictFifo,reclaimable,reservations,closed,minRuntime,"
     "defaultRuntime,dequeueStrategy,parentQueue,preemptMinRuntime,reclaimMinRuntime} "
