@@ -6,6 +6,7 @@
 //   tessera_load watch ... --connections 1000     opens a watch each, says so, and holds them until its input ends
 //   tessera_load schedule ... --scheduler NAME    pods for a scheduler (load_schedule.h): --nodes, --pods, --rate, --gang,
 //                                                 --gang-api, --limit-s
+//   tessera_load queues ...                       jobs for queues (load_queues.h): --cohorts, --queues, --percent, --limit-s
 //
 // Prints one line of JSON.
 
@@ -20,6 +21,7 @@
 
 #include "json/parse.h"
 #include "load_loop.h"
+#include "load_queues.h"
 #include "load_schedule.h"
 
 namespace tessera::load {
@@ -33,7 +35,17 @@ struct Options {
   uint64_t seed = 1;
   uint64_t limit = 500;
   Schedule schedule;
+  QueueWork queues;
 };
+
+void read_queue_option(QueueWork& queues, std::string_view name, const char* value) {
+  const auto number = std::strtoull(value, nullptr, 10);
+  if (name == "--cohorts") queues.cohorts = number;
+  if (name == "--queues") queues.queues = number;
+  if (name == "--percent") queues.percent = number;
+  if (name == "--connections") queues.connections = std::max(1, static_cast<int>(number));
+  if (name == "--limit-s") queues.limit_s = std::strtod(value, nullptr);
+}
 
 void read_schedule_option(Schedule& schedule, std::string_view name, const char* value) {
   if (name == "--nodes") schedule.nodes = std::strtoull(value, nullptr, 10);
@@ -58,6 +70,7 @@ Options read_options(int argc, char** argv) {
     if (name == "--key") options.target.key_file = value;
     if (name == "--requests") options.requests = number;
     read_schedule_option(options.schedule, name, value);
+    read_queue_option(options.queues, name, value);
     if (name == "--connections") options.connections = static_cast<int>(number);
     if (name == "--seed") options.seed = number;
     if (name == "--limit") options.limit = number;
@@ -254,9 +267,10 @@ int main(int argc, char** argv) {
   if (options.mode == "schedule") {
     status = run_schedule(options.schedule, context, options.target);
   }
+  if (options.mode == "queues") status = run_queues(options.queues, context, options.target);
   if (options.mode == "watch") status = run_watch(options, context);
   if (status == 2)
-    fmt::print(stderr, "usage: tessera_load mixed|fill|pages|watch|schedule --port P ...\n");
+    fmt::print(stderr, "usage: tessera_load mixed|fill|pages|watch|schedule|queues --port P ...\n");
   SSL_CTX_free(context);
   return status;
 }
