@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 #include "scheduler/group_reading.h"
 
@@ -124,7 +125,12 @@ bool read_priority(const PodContext& pod, const kube::Object& object, Group& out
   const std::string name = names.take("the priority class", out.notes);
   const bool by_kai = out.dialect == Dialect::kKai || (!name.empty() && name == kai);
   if (own.is_int()) {
-    out.spec.priority = clamped(own.as_int());
+    const int32_t by_pod = std::exchange(out.spec.priority, clamped(own.as_int()));
+    if (by_pod != out.spec.priority && by_pod != 0)
+      out.notes.push_back(
+          fmt::format("the priority of the PodGroup is {}, that of its pods {}: the first counts; "
+                      "name their class in spec.priorityClassName of the PodGroup",
+                      out.spec.priority, by_pod));
   } else if (!name.empty()) {
     std::optional<int32_t> value;
     if (pod.sources.priority_class) value = pod.sources.priority_class(name);

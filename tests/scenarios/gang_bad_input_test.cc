@@ -265,6 +265,19 @@ TEST_F(GangBadInput, Pods_of_a_group_that_disagree_on_their_queue) {
                                  "right: the first counts; make them agree")));
 }
 
+TEST_F(GangBadInput, A_group_that_says_nothing_of_its_pods_priority) {
+  lab.make(
+      "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 7}");
+  lab.make(
+      "{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {name: g}, "
+      "spec: {schedulingPolicy: {gang: {minCount: 2}}}}");
+  lab.make(pods_yaml("g", 2, "", "priorityClassName: high, schedulingGroup: {podGroupName: g},"));
+  lab.advance(base::seconds(15));
+  EXPECT_EQ(lab.running("g-"), 2);
+  EXPECT_THAT(lab.events("PodGroup", "g"),
+              Contains(HasSubstr("the priority of the PodGroup is 0, that of its pods 7")));
+}
+
 TEST_F(GangBadInput, Junk_in_annotations_and_labels) {
   struct Case {
     const char* meta;

@@ -197,6 +197,82 @@ TEST_F(VictimsTest, Pods_of_daemons_and_those_that_the_cluster_needs_are_never_t
   EXPECT_EQ(lab.running("system-"), 1);
 }
 
+TEST_F(VictimsTest, A_preemptor_that_goes_away_leaves_its_place_to_those_who_had_it) {
+  run_four("annotations: {tessera.dev/stop-after: 20s}");
+  urgent(2);
+  lab.advance(base::seconds(1));
+  ASSERT_EQ(leaving("low-").size(), 2U);
+  ASSERT_TRUE(lab.remove("Pod", "urgent-0"));
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.running("low-"), 4);
+}
+
+TEST_F(VictimsTest, Two_preemptors_at_once_take_what_both_need) {
+  run_four();
+  lab.make_at_once(pods_yaml("urgent", 2, "", "priorityClassName: urgent,"));
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.running("urgent-"), 2);
+  EXPECT_EQ(lab.running("low-"), 2);
+  int preempted = 0;
+  for (const kube::Object& event : lab.list("Event"))
+    preempted += event["reason"].as_string() == "Preempted" ? 1 : 0;
+  EXPECT_EQ(preempted, 2);
+}
+
+TEST_F(VictimsTest, A_gang_takes_what_all_of_it_needs) {
+  run_four();
+  lab.make(R"(
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: urgent}
+spec: {priorityClassName: urgent, schedulingPolicy: {gang: {minCount: 3}}}
+)");
+  lab.make(pods_yaml("urgent", 3, "",
+                     "priorityClassName: urgent, schedulingGroup: {podGroupName: urgent},"));
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.running("urgent-"), 3);
+  EXPECT_EQ(lab.running("low-"), 1);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(lab.remove("Pod", fmt::format("urgent-{}", i)));
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.running("low-"), 4);
+}
+
+TEST_F(VictimsTest, Three_classes_come_to_rest) {
+  run_four();
+  lab.make(
+      "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: middle}, value: "
+      "50}");
+  lab.make(workload("apps/v1", "ReplicaSet", "middle", selecting("middle", "replicas: 3"), ""));
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.running("low-"), 4) << "it is of the same class";
+  lab.make(R"(
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: better}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: better}}
+  template:
+    metadata: {labels: {app: better}}
+    spec:
+      priorityClassName: middle
+      containers: [{name: c, image: "registry.example/c:1", resources: {limits: {nvidia.com/gpu: 1}}}]
+)");
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.running("better-"), 3);
+  urgent(2);
+  lab.advance(base::seconds(120));
+  EXPECT_EQ(lab.phase("urgent-0"), "Running");
+  EXPECT_EQ(lab.running("better-"), 2);
+  EXPECT_EQ(lab.running("low-") + lab.running("middle-"), 0);
+  const size_t events = lab.list("Event").size();
+  lab.advance(base::seconds(600));
+  int preempted = 0;
+  for (const kube::Object& event : lab.list("Event"))
+    preempted += event["reason"].as_string() == "Preempted" ? 1 : 0;
+  EXPECT_EQ(preempted, 3 + 1 + 1) << events;
+}
+
 TEST_F(VictimsTest, Equals_do_not_take_from_each_other) {
   run_four();
   lab.make(pods_yaml("same", 2, "", "priorityClassName: low,"));
