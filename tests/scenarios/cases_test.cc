@@ -89,6 +89,13 @@ TEST(Cases, C15_who_comes_late_gets_its_row_back_and_nobody_falls_below_its_quot
     ASSERT_GE(lab.running("green-"), 1);
   }
   EXPECT_THAT(colours_running(lab), ElementsAre(5, 5, 2));
+  int reclaimed = 0;
+  for (const kube::Object& event : lab.list("Event")) {
+    const bool for_red =
+        event["message"].str().find("takes back its share for default/red-") != std::string::npos;
+    reclaimed += event["reason"].as_string() == "Reclaimed" && for_red ? 1 : 0;
+  }
+  EXPECT_EQ(reclaimed, 5);
 }
 
 // --- C17: all or nothing ---

@@ -237,6 +237,44 @@ spec: {priorityClassName: urgent, schedulingPolicy: {gang: {minCount: 3}}}
   EXPECT_EQ(lab.running("low-"), 4);
 }
 
+TEST_F(VictimsTest, Nobody_goes_for_a_gang_that_cannot_start_anyway) {
+  run_four();
+  for (const auto& [name, min] : {std::pair{"urgent-few", 3}, std::pair{"urgent-many", 5}}) {
+    lab.make(
+        fmt::format("{{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: "
+                    "{{name: {}}}, spec: {{minMember: {}}}}}",
+                    name, min));
+    const int pods = min == 3 ? 2 : 5;
+    lab.make(pods_yaml(name, pods,
+                       fmt::format("labels: {{scheduling.x-k8s.io/pod-group: {}}},", name),
+                       "priorityClassName: urgent,"));
+  }
+  lab.advance(base::seconds(300));
+  EXPECT_EQ(lab.running("low-"), 4);
+  EXPECT_EQ(lab.bound("urgent-"), 0);
+}
+
+TEST_F(VictimsTest, A_group_of_Kubernetes_that_is_disrupted_whole_goes_whole) {
+  lab.make(R"(
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: low}
+spec: {priorityClassName: low, disruptionMode: {all: {}}, schedulingPolicy: {gang: {minCount: 2}}}
+)");
+  lab.make(pods_yaml("low", 4, "annotations: {tessera.dev/stop-after: 10s},",
+                     "priorityClassName: low, schedulingGroup: {podGroupName: low},"));
+  lab.advance(base::seconds(20));
+  ASSERT_EQ(lab.running("low-"), 4);
+  urgent(1);
+  lab.advance(base::seconds(2));
+  EXPECT_EQ(GangLab::condition(lab.group("scheduling.k8s.io", "low"), "DisruptionTarget")["status"]
+                .as_string(),
+            "True");
+  lab.advance(base::seconds(60));
+  EXPECT_EQ(lab.phase("urgent-0"), "Running");
+  EXPECT_EQ(lab.bound("low-"), 0) << "not one of them is left alone";
+}
+
 TEST_F(VictimsTest, Three_classes_come_to_rest) {
   run_four();
   lab.make(
