@@ -26,18 +26,33 @@ bool same_annotations(const Object& a, const Object& b) {
   const json::Value& before = a.metadata()["annotations"];
   const json::Value& after = b.metadata()["annotations"];
   if (before == after) return true;
-  // Ours says something to people and asks for nothing.
+  // Ours say something to people and to the node, and ask for nothing.
   const auto asks = [](const json::Value& all) {
     json::Value out = all.is_object() ? all : json::Value::object();
     out.erase(kVerdictAnnotation);
+    for (const char* written :
+         {"tessera.dev/gpus", "tessera.dev/share-milli", "tessera.dev/share-gpus"})
+      out.erase(written);
     return out;
   };
   return asks(before) == asks(after);
 }
 
+// The specs are equal, or differ in the node alone: that the pod has been bound is no other wish.
+bool same_spec(const json::Value& a, const json::Value& b) {
+  if (a == b) return true;
+  size_t equal = 0;
+  for (const json::Member& member : a.members()) {
+    if (member.name() == "nodeName") continue;
+    if (!(member.value == b[member.name()])) return false;
+    ++equal;
+  }
+  return equal == b.size() - (b.contains("nodeName") ? 1 : 0);
+}
+
 // What a placement depends on is unchanged.
 bool same_ask(const Object& a, const Object& b) {
-  return a["spec"] == b["spec"] && a.metadata()["labels"] == b.metadata()["labels"] &&
+  return same_spec(a["spec"], b["spec"]) && a.metadata()["labels"] == b.metadata()["labels"] &&
          same_annotations(a, b);
 }
 

@@ -36,6 +36,7 @@ bool Cluster::present(NodeId id) const {
 }
 
 NodeId Cluster::add_node(NodeSpec spec) {
+  ++specs_version_;
   NodeId id(static_cast<int32_t>(states_.size()));
   if (!free_nodes_.empty()) {
     id = free_nodes_.back();
@@ -57,6 +58,7 @@ NodeId Cluster::add_node(NodeSpec spec) {
 }
 
 void Cluster::update_node(NodeId id, NodeSpec spec) {
+  ++specs_version_;
   NodeState& node = state(id);
   TS_CHECK(node.present, "node slot {} is free", id.value);
   TS_CHECK(spec.gpus >= 0 && spec.gpus <= kGpusPerNodeMax, "{} GPUs", spec.gpus);
@@ -81,6 +83,7 @@ void Cluster::update_node(NodeId id, NodeSpec spec) {
 }
 
 void Cluster::remove_node(NodeId id) {
+  ++specs_version_;
   NodeState& node = state(id);
   TS_CHECK(node.present, "node slot {} is free", id.value);
   node.present = false;

@@ -56,6 +56,9 @@ class Cluster {
   std::shared_ptr<const TermCounts> term_counts(const PodTerm& term) const;
   const PodTerms& pod_terms() const { return terms_; }
 
+  // Another number after every change of what nodes are, whatever stands on them.
+  uint64_t specs_version() const { return specs_version_; }
+
   // Positions in the log of changed nodes. changed_since() calls visit(node, rules_changed) once
   // for each node that changed, and returns false where the log no longer reaches back to
   // `position`: then everything may have changed.
@@ -110,6 +113,7 @@ class Cluster {
   mutable PodTerms terms_;  // asking for a new term counts it, which changes no answer
   std::vector<uint32_t> log_;
   uint64_t log_begin_ = 0;
+  uint64_t specs_version_ = 1;
   std::vector<uint64_t> last_change_;
   std::vector<uint64_t> last_rules_change_;
 };

@@ -96,9 +96,12 @@ bool Cycle::still_good(const Bind& bind) const {
 }
 
 void Cycle::share_out() {
-  std::vector<int64_t> capacity = healthy_capacity(engine_.cluster_, engine_.dims_);
-  auto shares =
-      shares_of(engine_.tree_, engine_.uses_, capacity, engine_.options_.half_life.has_value());
+  if (std::exchange(engine_.capacity_version_, engine_.cluster_.specs_version()) !=
+      engine_.cluster_.specs_version())
+    engine_.capacity_ = healthy_capacity(engine_.cluster_, engine_.dims_);
+  engine_.capacity_.resize(engine_.dims_.size(), 0);  // names may have come since
+  auto shares = shares_of(engine_.tree_, engine_.uses_, engine_.capacity_,
+                          engine_.options_.half_life.has_value());
   for (size_t q = 0; q < shares.size(); ++q) engine_.uses_[q].share = std::move(shares[q]);
 }
 

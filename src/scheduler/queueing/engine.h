@@ -244,6 +244,8 @@ class Engine {
   std::vector<Reservation> reservations_;
   Kept kept_;  // during a cycle: what is held for others is not free
   uint64_t seq_ = 0;
+  std::vector<int64_t> capacity_;  // healthy, by Dim, as of capacity_version_
+  uint64_t capacity_version_ = 0;
   std::vector<Bind> ready_;            // claims that came true since the last cycle
   std::unordered_set<int32_t> fresh_;  // members whose binds this cycle gives out: nobody's victims
 };
