@@ -185,7 +185,7 @@ TEST_F(ModelTest, Higher_priority_evicts_and_has_the_place_when_the_other_has_go
   see(pod_object("high", "spec: {priority: 10}", 1));
   EXPECT_THAT(cycle(), ElementsAre("!low"));
   EXPECT_THAT(why_evicted, HasSubstr("default/high of priority 10 takes the place of default/low"));
-  EXPECT_THAT(why("high"), HasSubstr("are leaving"));
+  EXPECT_THAT(why("high"), HasSubstr("is leaving"));
   EXPECT_THAT(cycle(), IsEmpty());
   gone("low");
   EXPECT_THAT(cycle(), ElementsAre("high>n"));

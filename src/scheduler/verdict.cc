@@ -104,7 +104,7 @@ class Writer {
         break;
       case WaitReason::kClaim:
         out_.mends.push_back(fmt::format(
-            "the end of {} on its way out",
+            "the end of {} leaving",
             counted(static_cast<int64_t>(gang_.awaits.size()), "pod that is", "pods that are")));
         break;
       default:  // what holds it back says the sentence

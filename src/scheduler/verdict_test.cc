@@ -199,7 +199,7 @@ TEST(Verdict, A_place_that_is_being_freed_waits_for_those_who_leave) {
   lab.engine.cycle(lab.now);
   const Verdict verdict = told(lab, id);
   EXPECT_EQ(verdict.reason, "WaitingForEviction");
-  EXPECT_THAT(verdict.mends, ElementsAre("the end of 1 pod that is on its way out"));
+  EXPECT_THAT(verdict.mends, ElementsAre("the end of 1 pod that is leaving"));
 }
 
 TEST(Verdict, What_a_verdict_points_at_may_be_gone) {

@@ -181,7 +181,7 @@ TEST(Engine, a_freed_place_belongs_to_the_one_it_was_freed_for) {
   EXPECT_TRUE(plan.binds.empty());  // not before the place is free
   GangId thief = lab.gang("thief", "q", 1, 1, 1, 5);
   EXPECT_TRUE(lab.engine.cycle(lab.now).binds.empty());
-  EXPECT_EQ(lab.engine.why(high), "its place is decided and 1 pods that hold it are leaving");
+  EXPECT_EQ(lab.engine.why(high), "its place is decided and 1 pod that holds it is leaving");
   lab.engine.remove_member(plan.evicts[0].member, lab.now);
   plan = lab.engine.cycle(lab.now);
   ASSERT_EQ(plan.binds.size(), 1u);

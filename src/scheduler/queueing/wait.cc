@@ -144,8 +144,10 @@ std::string Engine::why(GangId id) const {
       return fmt::format("it would delay the planned start of \"{}\"",
                          this->gang(wait.gang).spec.name);
     case WaitReason::kClaim:
-      return fmt::format("its place is decided and {} pods that hold it are leaving",
-                         gang.awaits.size());
+      return gang.awaits.size() == 1
+                 ? "its place is decided and 1 pod that holds it is leaving"
+                 : fmt::format("its place is decided and {} pods that hold it are leaving",
+                               gang.awaits.size());
     case WaitReason::kCapacity:
       return capacity_text(*this, id, wait);
   }
