@@ -45,7 +45,8 @@ std::string plan_text(const GroupProgress& p) {
                       p.planned_nodes.begin() + static_cast<std::ptrdiff_t>(named), ", "));
   if (named < p.planned_nodes.size())
     nodes += fmt::format(" and {} more", p.planned_nodes.size() - named);
-  return fmt::format("{} on {}", base::to_rfc3339(*p.planned_start), nodes);
+  return fmt::format("{} on {}{}", base::to_rfc3339(*p.planned_start), nodes,
+                     p.planned_by_estimate ? " (estimated)" : "");
 }
 
 // The same nodes at nearly the same time.

@@ -50,6 +50,7 @@ struct GroupProgress {
   std::vector<std::string> owners{};  // names of what its pods belong to
   std::optional<base::Time> planned_start{};
   std::vector<std::string> planned_nodes{};
+  bool planned_by_estimate = false;
   base::Time now{};
 };
 

@@ -286,6 +286,8 @@ bool Model::finish(int32_t slot, base::Time now) {
   const auto found = groups_.find(pod.group);
   if (found == groups_.end()) return placed;
   GroupEntry& group = found->second;
+  if (const auto run = pod.foreign ? std::nullopt : run_of(pod.object))
+    runs_.add(run_keys(pod.object, group.reading.spec.queue), pod.group, *run);
   --group.live;
   const auto subgroup = static_cast<size_t>(std::max(pod.subgroup, 0));
   if (group.succeeded.size() <= subgroup) group.succeeded.resize(subgroup + 1, 0);
@@ -391,6 +393,7 @@ Decisions Model::cycle(base::Time now) {
     pod.assumed = true;
     ++assumed_;
     touched_.insert(pod.group);
+    to_refresh_.insert(pod.group);  // others may have ended since it came
     out.binds.push_back({pod.object.key(), bind.placement});
   }
   for (const queueing::Evict& evict : plan.evicts) {

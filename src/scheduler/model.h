@@ -24,6 +24,7 @@
 #include "scheduler/groups.h"
 #include "scheduler/queue_objects.h"
 #include "scheduler/queueing/engine.h"
+#include "scheduler/runtime_history.h"
 #include "scheduler/translate.h"
 
 namespace tessera::scheduler {
@@ -192,6 +193,7 @@ class Model {
   void restore_budgets(const PodEntry& pod);
   queueing::MemberSpec member_spec(const PodEntry& pod);
   queueing::GangSpec gang_spec(const GroupEntry& group) const;
+  std::optional<base::Duration> estimate_for(const GroupEntry& group) const;
   std::vector<queueing::BudgetId> budgets_of(const PodEntry& pod) const;
   void refresh(base::Time now);
   void refresh_group(GroupEntry& group);
@@ -227,6 +229,7 @@ class Model {
   std::set<std::string> with_claims_;
   std::set<std::string> touched_;
   std::map<std::string, kube::Object> reservations_;  // by name
+  RuntimeHistory runs_;
   bool queues_changed_ = true;
   uint64_t queues_read_ = 0;
   bool reservations_changed_ = false;

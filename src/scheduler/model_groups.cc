@@ -202,6 +202,7 @@ void Model::leave(int32_t slot, base::Time now) {
 queueing::GangSpec Model::gang_spec(const GroupEntry& group) const {
   queueing::GangSpec spec = group.reading.spec;
   spec.hold = group.reading.waits;
+  if (!spec.runtime) spec.estimate = estimate_for(group);
   const ObjectName& name = group.reading.object;
   const Object job = name.kind == "Job" && group_of(name.api_version) == "batch"
                          ? object("batch", "Job", name.ns, name.name)
@@ -212,6 +213,17 @@ queueing::GangSpec Model::gang_spec(const GroupEntry& group) const {
   for (size_t s = 0; s < spec.subgroup_mins.size() && s < group.succeeded.size(); ++s)
     spec.subgroup_mins[s] = std::max(0, spec.subgroup_mins[s] - group.succeeded[s]);
   return spec;
+}
+
+// One that runs keeps what was expected of it at its start.
+std::optional<base::Duration> Model::estimate_for(const GroupEntry& group) const {
+  if (group.pods.empty()) return std::nullopt;
+  if (group.gang.valid()) {
+    const queueing::Gang& gang = engine_.gang(group.gang);
+    if (gang.placed > 0 && gang.spec.estimate) return gang.spec.estimate;
+  }
+  const PodEntry& first = pod_at(group.pods.begin()->second);
+  return runs_.estimate(run_keys(first.object, group.reading.spec.queue));
 }
 
 void Model::refresh_group(GroupEntry& group) {

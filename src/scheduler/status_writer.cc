@@ -60,6 +60,7 @@ void read_gang(const Model& model, const GroupEntry& group, GroupProgress& out) 
   out.ever_started = gang.ever_started;
   out.reason = gang.wait.reason;
   out.planned_start = gang.wait.planned_start;
+  out.planned_by_estimate = gang.wait.estimated;
   for (const core::NodeId node : gang.wait.planned_nodes)
     out.planned_nodes.emplace_back(model.node_name(node));
 }

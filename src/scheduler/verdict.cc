@@ -216,6 +216,7 @@ class Writer {
 void plan_of(const Engine& engine, const Wait& wait, base::Time now, Verdict& out) {
   if (!wait.planned_start || *wait.planned_start < now) return;
   out.planned_start = next_second(*wait.planned_start);
+  out.estimated = wait.estimated;
   core::NodeId last;
   for (const core::NodeId node : wait.planned_nodes) {
     if (node == last || !engine.cluster().present(node)) continue;  // sorted

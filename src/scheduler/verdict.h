@@ -49,6 +49,7 @@ struct Verdict {
   std::vector<std::string> mends{};  // what has to become free, or to be done
   int64_t position = 0;              // jobs of its queue that are tried before it
   std::optional<base::Time> planned_start{};
+  bool estimated = false;  // planned_start holds only if others end when they are expected to
   std::vector<std::string> planned_nodes{};
   int64_t planned_nodes_more = 0;  // beyond those named
   int64_t members = 0;             // pods that exist

@@ -55,6 +55,7 @@ class Json {
     if (!verdict.mends.empty()) out.set("mends", cut_list(verdict.mends, most_, dropped));
     out.set("position", verdict.position);
     if (verdict.planned_start) out.set("plannedStart", base::to_rfc3339(*verdict.planned_start));
+    if (verdict.estimated) out.set("estimated", true);
     auto more = static_cast<size_t>(verdict.planned_nodes_more);
     if (!verdict.planned_nodes.empty())
       out.set("plannedNodes", cut_list(verdict.planned_nodes, most_, more));
@@ -163,6 +164,7 @@ base::Result<Verdict> parse_verdict(const json::Value& value) {
   fields.list(value, "mends", out.mends);
   fields.number(value, "position", out.position);
   out.planned_start = fields.time(value, "plannedStart");
+  out.estimated = value["estimated"].as_bool();
   fields.list(value, "plannedNodes", out.planned_nodes);
   fields.number(value, "plannedNodesMore", out.planned_nodes_more);
   fields.number(value, "members", out.members);
@@ -186,8 +188,9 @@ std::string to_text(const Verdict& verdict) {
     out += line("Nearest node:",
                 fmt::format("{}, short of {}", verdict.nearest_node, verdict.nearest_short));
   if (verdict.planned_start)
-    out += line("Planned start:", fmt::format("{} on {}", base::to_rfc3339(*verdict.planned_start),
-                                              joined_nodes(verdict)));
+    out += line("Planned start:",
+                fmt::format("{} on {}{}", base::to_rfc3339(*verdict.planned_start),
+                            joined_nodes(verdict), verdict.estimated ? " (estimated)" : ""));
   out += line("In line:", verdict.position == 0
                               ? std::string("first")
                               : fmt::format("{} of its queue before it", verdict.position));

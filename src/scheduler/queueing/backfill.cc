@@ -5,19 +5,23 @@
 
 namespace tessera::scheduler::queueing {
 
-const std::vector<Backfill::End>& Backfill::ends() {
-  if (ends_known_) return ends_;
-  ends_known_ = true;
+const std::vector<Backfill::End>& Backfill::ends(bool estimates) {
+  std::optional<std::vector<End>>& known = ends_[estimates ? 1 : 0];
+  if (known) return *known;
+  known.emplace();
   for (size_t m = 0; m < engine_.members_.size(); ++m) {
     const Member& member = engine_.members_[m];
     if (!member.present || !member.pod.valid()) continue;
-    auto runtime = runtime_of(engine_, engine_.gang(member.gang));
+    const Gang& gang = engine_.gang(member.gang);
+    auto runtime = runtime_of(engine_, gang);
+    if (!runtime && estimates) runtime = estimate_of(engine_, gang, now_ - member.started);
     if (!runtime) continue;
     // Who is past its limit already may go any moment.
-    ends_.push_back({std::max(now_, member.started + *runtime), MemberId(static_cast<int32_t>(m))});
+    known->push_back(
+        {std::max(now_, member.started + *runtime), MemberId(static_cast<int32_t>(m))});
   }
-  std::sort(ends_.begin(), ends_.end());
-  return ends_;
+  std::sort(known->begin(), known->end());
+  return *known;
 }
 
 bool Backfill::within_limits(GangId gang, const Amounts& need,
@@ -59,7 +63,7 @@ void Backfill::foresee() {
     auto future = std::make_unique<Future>();
     future->at = at;
     future->cluster = engine_.cluster();
-    for (const End& end : ends()) {
+    for (const End& end : ends(false)) {
       if (end.at > at) break;
       future->cluster.remove_pod(engine_.member(end.member).pod);
     }
@@ -99,7 +103,34 @@ bool Backfill::starts_at(Future& future, core::Scheduler& scheduler,
 
 bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amounts& need,
                     Wait& wait) {
-  if (ends().empty() && engine_.reservations().empty()) return false;
+  const size_t before = planned_.size();
+  const bool firm = plan_by(false, gang, chosen, need, wait);
+  if (ends(true).size() == ends(false).size()) return firm;
+  std::optional<Planned> sure;  // others are planned around that
+  if (firm) {
+    sure = std::move(planned_.back());
+    planned_.pop_back();
+  }
+  Wait guess = wait;
+  guess.planned_start.reset();
+  const bool guessed = plan_by(true, gang, chosen, need, guess);
+  if (sure) {
+    planned_.resize(before);
+    planned_.push_back(std::move(*sure));
+  }
+  if (!guessed) return firm;
+  if (firm && *wait.planned_start <= *guess.planned_start) {
+    futures_.pop_back();
+    return true;
+  }
+  wait = std::move(guess);
+  wait.estimated = true;
+  return true;
+}
+
+bool Backfill::plan_by(bool estimates, GangId gang, const std::vector<MemberId>& chosen,
+                       const Amounts& need, Wait& wait) {
+  if (ends(estimates).empty() && engine_.reservations().empty()) return false;
   auto future = std::make_unique<Future>();
   future->gang = gang;
   future->cluster = engine_.cluster();
@@ -115,7 +146,8 @@ bool Backfill::plan(GangId gang, const std::vector<MemberId>& chosen, const Amou
       if (planned.ends) releases.emplace_back(planned.end, pod);
     }
   }
-  for (const End& end : ends()) releases.emplace_back(end.at, core::PodId(-2 - end.member.value));
+  for (const End& end : ends(estimates))
+    releases.emplace_back(end.at, core::PodId(-2 - end.member.value));
   for (const Reservation& reservation : engine_.reservations()) {
     if (!reservation.held.empty() && reservation.spec.end() > now_)
       releases.emplace_back(reservation.spec.end(), core::PodId());

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scheduler/queueing/trial.h"
@@ -17,7 +18,8 @@ class Backfill {
  public:
   Backfill(Engine& engine, base::Time now) : engine_(engine), now_(now) {}
 
-  // Plans the start of `chosen`, all of one gang, and writes it into `wait`; false where there is none.
+  // Plans the start of `chosen`, all of one gang, and writes it into `wait`; false where there is none. A start that holds if
+  // all keep their limits stays kept free even where others' estimates promise an earlier one: then both are Futures.
   bool plan(GangId gang, const std::vector<MemberId>& chosen, const Amounts& need, Wait& wait);
   // A Future at each start of a reservation that is to come.
   void foresee();
@@ -31,7 +33,10 @@ class Backfill {
     MemberId member{};
     auto operator<=>(const End&) const = default;
   };
-  const std::vector<End>& ends();
+  // With `estimates` those too that have no limit and are expected to end.
+  const std::vector<End>& ends(bool estimates);
+  bool plan_by(bool estimates, GangId gang, const std::vector<MemberId>& chosen,
+               const Amounts& need, Wait& wait);
   bool starts_in(core::Cluster& cluster, core::Scheduler& scheduler,
                  const std::vector<MemberId>& chosen, Wait& wait) const;
   bool starts_at(Future& future, core::Scheduler& scheduler, const std::vector<MemberId>& chosen,
@@ -40,8 +45,7 @@ class Backfill {
 
   Engine& engine_;
   base::Time now_;
-  std::vector<End> ends_;
-  bool ends_known_ = false;
+  std::optional<std::vector<End>> ends_[2];
   std::vector<std::unique_ptr<Future>> futures_;
   struct Planned {
     base::Time end{};

@@ -285,6 +285,7 @@ bool Cycle::attempt(GangId id, const Choice& choice, Turns* turns) {
     if (auto known = failed_.find(choice.signature); known != failed_.end()) {
       Wait wait = known->second;
       wait.planned_start.reset();
+      wait.estimated = false;
       wait.planned_nodes.clear();
       if (choice.starts) reserve(id, choice, wait);
       tell(id, wait);

@@ -64,6 +64,8 @@ struct EngineOptions {
   // The first in line of any queue that has waited so long since it was created is tried before all turns, the oldest alone,
   // and with a planned start that no other may delay; nothing: never.
   std::optional<base::Duration> patience{};
+  // Planned starts by GangSpec::estimate too, marked as such, where that is earlier than by time limits alone.
+  bool estimates = true;
   // Candidates looked at for one gang; what is beyond is not evicted in this cycle.
   size_t victims_max = 20'000;
 };

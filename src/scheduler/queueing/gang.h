@@ -32,6 +32,8 @@ struct GangSpec {
   std::vector<int32_t> subgroup_mins{};  // empty: one sub-group without a minimum of its own
   // Counted from the start of each member; nothing: the queue's default, or for ever.
   std::optional<base::Duration> runtime{};
+  // How long it is likely to run, where nobody says how long it may: good for plans, not for promises.
+  std::optional<base::Duration> estimate{};
   bool preempts = true;      // may evict others
   bool preemptible = true;   // may be evicted
   bool evict_whole = false;  // even its members beyond the minimum never go alone

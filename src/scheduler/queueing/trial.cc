@@ -12,6 +12,19 @@ std::optional<base::Duration> runtime_of(const Engine& engine, const Gang& gang)
   return engine.queues().at(gang.leaf).spec.runtime_default;
 }
 
+std::optional<base::Duration> estimate_of(const Engine& engine, const Gang& gang,
+                                          base::Duration elapsed) {
+  if (!engine.options().estimates || !gang.spec.estimate || runtime_of(engine, gang))
+    return std::nullopt;
+  constexpr int64_t kLeast = 1'000'000'000;
+  int64_t length = std::max(gang.spec.estimate->ns, kLeast);
+  while (length <= elapsed.ns) {
+    if (length > INT64_MAX / 4) return std::nullopt;
+    length *= 2;
+  }
+  return base::Duration{length};
+}
+
 Trial::Trial(Engine& engine, std::vector<std::unique_ptr<Future>>& futures, GangId gang,
              base::Time now)
     : engine_(engine), gang_(gang), leaf_(engine.gang(gang).leaf), txn_(engine.cluster()) {

@@ -69,5 +69,9 @@ class Trial {
 
 // How long the gang may run; nothing: for ever.
 std::optional<base::Duration> runtime_of(const Engine& engine, const Gang& gang);
+// How long one that has run for so long is likely to run in all, where it has no time limit: who runs over its estimate is
+// expected to take twice as long.
+std::optional<base::Duration> estimate_of(const Engine& engine, const Gang& gang,
+                                          base::Duration elapsed);
 
 }  // namespace tessera::scheduler::queueing

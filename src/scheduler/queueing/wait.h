@@ -39,6 +39,7 @@ struct Wait {
   MemberId member{};          // kCapacity: the first that found no place
   std::string reservation{};  // kReserved: whose capacity it would take, where not a gang's
   std::optional<base::Time> planned_start{};
+  bool estimated = false;  // planned_start holds only if others end when they are expected to
   std::vector<core::NodeId> planned_nodes{};  // sorted
   bool operator==(const Wait&) const = default;
 };
