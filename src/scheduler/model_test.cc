@@ -466,6 +466,49 @@ TEST_F(ModelTest, A_reservation_keeps_its_nodes_for_its_queue_where_its_status_s
   EXPECT_THAT(cycle(), ElementsAre("late>n"));
 }
 
+TEST_F(ModelTest,
+       A_job_without_a_limit_is_expected_to_take_as_long_as_those_before_also_after_a_restart) {
+  add_node("n", 8);
+  const auto at = [&](int seconds) { return base::to_rfc3339(kStart + base::seconds(seconds)); };
+  const auto ended = [&](const char* name, int from, int to) {
+    return with(
+        bound(pod_object(name, "{}", 8), "n"),
+        fmt::format("status: {{phase: Succeeded, conditions: [{{type: PodScheduled, status: "
+                    "\"True\", lastTransitionTime: \"{}\"}}], containerStatuses: [{{state: "
+                    "{{terminated: {{finishedAt: \"{}\"}}}}}}]}}",
+                    at(from), at(to)));
+  };
+  see(ended("train-1", 0, 1000));
+  see(ended("train-2", 1000, 3000));
+  now = kStart + base::seconds(4000);
+  see(pod_object("train-3", "{}", 8));
+  EXPECT_THAT(cycle(), ElementsAre("train-3>n"));
+  now = now + base::seconds(10);
+  see(pod_object("other", "{}", 8));
+  cycle();
+  const auto wait_of = [&](const Model& of) {
+    return of.engine().gang(of.group_with(*of.find("default/other"))->gang).wait;
+  };
+  ASSERT_TRUE(wait_of(model).planned_start);
+  EXPECT_EQ(*wait_of(model).planned_start, kStart + base::seconds(4000 + 1500));
+  EXPECT_TRUE(wait_of(model).estimated);
+
+  // Another that reads the same in another order plans the same.
+  Model again{ModelOptions{}};
+  again.on_node(node_object("n", 8), "n", now);
+  const Object running = with(bound(pod_object("train-3", "{}", 8), "n"),
+                              fmt::format("status: {{conditions: [{{type: PodScheduled, status: "
+                                          "\"True\", lastTransitionTime: \"{}\"}}]}}",
+                                          at(4000)));
+  for (const Object& pod : {running, pod_object("other", "{}", 8), ended("train-2", 1000, 3000),
+                            ended("train-1", 0, 1000)})
+    again.on_pod(pod.key(), pod, now);
+  again.settle_found(now);
+  again.cycle(now);
+  EXPECT_EQ(wait_of(again).planned_start, wait_of(model).planned_start);
+  EXPECT_TRUE(wait_of(again).estimated);
+}
+
 TEST_F(ModelTest, A_copy_decides_for_itself) {
   add_node("n", 4);
   see(pod_object("p", "{}", 4));

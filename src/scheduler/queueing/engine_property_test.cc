@@ -85,7 +85,11 @@ class World {
     spec.min_members = 1 + below(4);
     int pods = spec.min_members + below(3);
     if (below(4) == 0) spec.subgroup_mins = {1, below(2)};
-    if (below(2) == 0) spec.runtime = base::seconds(10 + below(200));
+    if (below(2) == 0) {
+      spec.runtime = base::seconds(10 + below(200));
+    } else if (below(2) == 0) {
+      spec.estimate = base::seconds(10 + below(200));
+    }
     spec.preemptible = below(5) != 0;
     spec.evict_whole = below(4) == 0;
     GangId id = lab_.engine.add_gang(spec);

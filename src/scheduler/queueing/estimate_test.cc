@@ -95,9 +95,9 @@ TEST(Estimates, an_estimate_lets_nobody_past_a_planned_start) {
   const GangId big = world.job(1, 4, 50);
   ASSERT_EQ(*world.wait(big).planned_start, world.at(100));
   const GangId guessed = world.job(1, 2, -20);
-  const GangId limited = world.job(1, 2, 100);
   EXPECT_EQ(world.lab.placed(guessed), 0);
   EXPECT_EQ(world.wait(guessed).reason, WaitReason::kReserved);
+  const GangId limited = world.job(1, 2, 100);
   EXPECT_EQ(world.lab.placed(limited), 1);
 }
 
@@ -133,7 +133,7 @@ TEST(EstimatesProperty, a_start_planned_by_limits_is_kept) {
     world.lab.pass(base::seconds(1));
     const GangId big = world.job(2, 3, 100);
     std::optional<base::Time> promised;
-    for (int step = 0; step < 150 && world.lab.placed(big) == 0; ++step) {
+    for (int step = 0; step < 600 && world.lab.placed(big) == 0; ++step) {
       if (below(3) == 0) submit(1 + below(2));
       std::erase_if(ends, [&](const auto& job) {
         const Gang& gang = world.lab.engine.gang(job.first);
