@@ -16,6 +16,14 @@ using kube::Object;
 
 namespace {
 
+// So often a bind is sent again to the place that was decided, which others may have been evicted for.
+constexpr int kBindsAgain = 3;
+
+// The same bind may do when it is sent again.
+bool may_pass(Code code) {
+  return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kTooManyRequests;
+}
+
 Duration back_off(int failures) {
   Duration wait = kBackOffFirst;
   for (int i = 1; i < failures && wait < kBackOffMax; ++i) wait = wait * 2;
@@ -77,59 +85,69 @@ void Scheduler::State::send_binds() {
     binds.pop_front();
     const std::string key = binding.ns + "/" + binding.name;
     const std::string uid = binding.body["metadata"]["uid"].str();
-    const std::string node = binding.body["target"]["name"].str();
     const PodEntry* pod = model.find(key);
     if (pod == nullptr || pod->uid != uid || !pod->assumed) continue;
     ++binds_in_flight;
-    client.call(std::move(binding),
-                [weak = weak_from_this(), key, uid, node](const kube::Reply& reply) {
-                  if (auto self = weak.lock()) self->bind_done(key, uid, node, reply);
-                });
+    client.call(binding, [weak = weak_from_this(), key, binding](const kube::Reply& reply) {
+      if (auto self = weak.lock()) self->bind_done(key, binding, reply);
+    });
   }
 }
 
-void Scheduler::State::bind_done(const std::string& key, const std::string& uid,
-                                 const std::string& node, const kube::Reply& reply) {
+void Scheduler::State::bind_done(const std::string& key, const kube::Request& binding,
+                                 const kube::Reply& reply) {
   --binds_in_flight;
   send_binds();
   counts.bound += reply ? 1 : 0;
   counts.bind_errors += reply ? 0 : 1;
   const PodEntry* pod = model.find(key);
-  if (pod == nullptr || pod->uid != uid) return;
+  if (pod == nullptr || pod->uid != binding.body["metadata"]["uid"].as_string()) return;
   if (reply) {
     tellings.erase(key);
     if (options.events) {
       recorder.normal(pod->object, "Scheduled",
-                      fmt::format("Successfully assigned {} to {}", key, node));
+                      fmt::format("Successfully assigned {} to {}", key,
+                                  binding.body["target"]["name"].as_string()));
     }
     return;
   }
   base::log_debug("bind failed pod={} reason=\"{}\"", key, reply.error().message);
   // The bind may have happened all the same: the place is kept until the API says.
-  settle(key, uid, kBackOffFirst, reply.error().message);
+  settle(key, {binding, reply.error()}, kBackOffFirst);
 }
 
-void Scheduler::State::settle(const std::string& key, const std::string& uid, Duration wait,
-                              const std::string& problem) {
-  const size_t slash = key.find('/');
-  client.get(kube::core_v1("pods"), key.substr(0, slash), key.substr(slash + 1),
-             [weak = weak_from_this(), key, uid, wait, problem](const kube::Reply& reply) {
-               if (auto self = weak.lock()) self->settled(key, uid, wait, problem, reply);
+void Scheduler::State::settle(const std::string& key, const FailedBind& bind, Duration wait) {
+  client.get(kube::core_v1("pods"), bind.binding.ns, bind.binding.name,
+             [weak = weak_from_this(), key, bind, wait](const kube::Reply& reply) {
+               if (auto self = weak.lock()) self->settled(key, bind, wait, reply);
              });
 }
 
-void Scheduler::State::settled(const std::string& key, const std::string& uid, Duration wait,
-                               const std::string& problem, const kube::Reply& reply) {
+void Scheduler::State::settled(const std::string& key, const FailedBind& failed, Duration wait,
+                               const kube::Reply& reply) {
+  const std::string_view uid = failed.binding.body["metadata"]["uid"].as_string();
   const PodEntry* pod = model.find(key);
   if (pod == nullptr || pod->uid != uid || !pod->assumed) return;
   if (!reply && reply.error().code != Code::kNotFound) {
-    return after(wait, [key, uid, wait, problem](State& s) {
-      s.settle(key, uid, std::min(wait * 2, kBackOffMax), problem);
+    return after(wait, [key, failed, wait](State& s) {
+      s.settle(key, failed, std::min(wait * 2, kBackOffMax));
     });
   }
   const Object found = reply ? Object(*reply) : Object();
+  const bool there = found && found.uid() == uid && !found.deleting();
+  if (there && found.get("spec", "nodeName").as_string().empty() && may_pass(failed.error.code) &&
+      ++tellings[key].failures <= kBindsAgain) {
+    return after(back_off(tellings[key].failures), [key, binding = failed.binding](State& s) {
+      const PodEntry* still = s.model.find(key);
+      if (still == nullptr || !still->member.valid()) return;
+      const core::NodeId node = s.model.engine().member(still->member).placement.node;
+      if (s.model.node_name(node) != binding.body["target"]["name"].as_string()) return;
+      s.bind(binding);
+      s.send_binds();
+    });
+  }
   if (!found || found.uid() != uid || found.get("spec", "nodeName").as_string().empty())
-    return give_up(key, "binding it failed: " + problem);
+    return give_up(key, "binding it failed: " + failed.error.message);
   if (model.on_pod(key, found, now())) request_cycle();
 }
 

@@ -36,6 +36,12 @@ struct Telling {
   int failures = 0;  // of binds, in a row
 };
 
+// One whose answer says no, or is not known.
+struct FailedBind {
+  kube::Request binding{};
+  base::Error error{};
+};
+
 struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r, Options o);
 
@@ -64,12 +70,10 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   kube::Request binding_of(const PodEntry& pod, const BindDecision& decision) const;
   void bind(kube::Request binding);
   void send_binds();
-  void bind_done(const std::string& key, const std::string& uid, const std::string& node,
-                 const kube::Reply& reply);
-  void settle(const std::string& key, const std::string& uid, base::Duration wait,
-              const std::string& problem);
-  void settled(const std::string& key, const std::string& uid, base::Duration wait,
-               const std::string& problem, const kube::Reply& reply);
+  void bind_done(const std::string& key, const kube::Request& binding, const kube::Reply& reply);
+  void settle(const std::string& key, const FailedBind& bind, base::Duration wait);
+  void settled(const std::string& key, const FailedBind& failed, base::Duration wait,
+               const kube::Reply& reply);
   void give_up(const std::string& key, const std::string& problem);
 
   // Decided, and waiting for the Jobs of its pods to be told.

@@ -176,6 +176,24 @@ TEST_F(SchedulerTest, A_bind_that_was_refused_frees_its_place_and_is_tried_again
   EXPECT_EQ(scheduler->stats().bind_errors, 3U);
 }
 
+// Others may have been evicted for it (world --queues --seed 307).
+TEST_F(SchedulerTest, A_bind_that_did_not_arrive_is_sent_again_to_its_place) {
+  api.put("nodes", node_object("a", 1));
+  start();
+  int refusals = 2;
+  api.refuse = [&](const kube::Request& r) -> std::optional<Code> {
+    if (!is_bind(r) || refusals-- <= 0) return std::nullopt;
+    return Code::kUnavailable;
+  };
+  add(pod_object("p", "{}", 1));
+  add(pod_object("q", "{}", 1));
+  EXPECT_EQ(scheduler->stats().assumed, 1U);
+  settle(base::seconds(30));
+  EXPECT_EQ(scheduler->stats().bind_errors, 2U);
+  ASSERT_FALSE(api.binds.empty());
+  EXPECT_EQ(api.binds.front(), "p>a");
+}
+
 TEST_F(SchedulerTest, A_place_in_doubt_is_given_to_nobody_until_the_api_answers) {
   api.put("nodes", node_object("a", 1));
   start();
