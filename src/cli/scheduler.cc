@@ -1,8 +1,8 @@
 // tessera scheduler: the scheduler alone, against any cluster.
 //
-// Three threads: HTTP, the scheduler, and this one, which waits for the signal that ends it.
+// Threads: the scheduler, HTTP (one for each of its clients), and this one, which waits for the signal that ends it.
 
-#include "scheduler/scheduler.h"
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "kube/http_client.h"
+#include "cli/scheduler_process.h"
 #include "kube/kubeconfig.h"
 
 namespace tessera::cli {
@@ -22,7 +22,11 @@ constexpr const char* kAccountFolder = "/var/run/secrets/kubernetes.io/serviceac
 struct SchedulerArgs {
   std::string kubeconfig;
   std::vector<std::string> names;
-  std::string policy = "fgd";
+  std::string policy;
+  std::string config;
+  std::string config_map;
+  std::string lease_ns;
+  bool no_election = false;
   int64_t connections = 16;
   bool verbose = false;
 };
@@ -47,27 +51,54 @@ base::Result<kube::Kubeconfig> find_cluster(const std::string& given) {
   return config;
 }
 
-// Whether the API answers, so that a wrong address or certificate is told at once.
-void tell_when_connected(kube::Client& client, const std::string& url) {
-  kube::Request request;
-  request.verb = kube::Verb::kList;
-  request.gvr = kube::core_v1("nodes");
-  request.query = {{"limit", "1"}};
-  client.call(std::move(request), [url](const kube::Reply& reply) {
-    if (reply) {
-      base::log_info("connected url={}", url);
-    } else {
-      base::log_warn("cannot list nodes yet, trying on: {}", reply.error().message);
+std::string identity() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) name[0] = '\0';
+  base::Random random(base::entropy());
+  return fmt::format("{}_{}", name[0] != '\0' ? name : "tessera", random.uuid());
+}
+
+base::Result<SchedulerProcess::Options> options_of(const SchedulerArgs& args) {
+  const bool told = !args.config.empty() || !args.config_map.empty();
+  if (!args.config.empty() && !args.config_map.empty())
+    return base::error(base::Code::kInvalid, "--config and --config-map: give one of them");
+  if (told && (!args.names.empty() || !args.policy.empty())) {
+    return base::error(base::Code::kInvalid,
+                       "--name and --policy: with a configuration they belong into it, as "
+                       "schedulerNames and policy");
+  }
+  SchedulerProcess::Options out;
+  out.file = args.config;
+  if (!args.config_map.empty()) {
+    const size_t slash = args.config_map.find('/');
+    if (slash == std::string::npos || slash == 0 || slash + 1 == args.config_map.size() ||
+        args.config_map.find('/', slash + 1) != std::string::npos) {
+      return base::error(base::Code::kInvalid, "--config-map {}: write NAMESPACE/NAME",
+                         args.config_map);
     }
-  });
+    out.map_ns = args.config_map.substr(0, slash);
+    out.map_name = args.config_map.substr(slash + 1);
+  }
+  if (!args.names.empty()) out.config.scheduler_names = args.names;
+  if (!args.policy.empty()) {
+    TS_TRY(out.config.policy, scheduler::core::parse_policy(args.policy));
+  }
+  TS_TRY(auto cluster, find_cluster(args.kubeconfig));
+  const bool in_pod = cluster.context == "in-cluster";
+  out.cluster = std::move(cluster.client);
+  out.cluster.proxy = has_proxy();
+  out.cluster.connections_max = static_cast<int>(args.connections);
+  out.lease_ns = args.lease_ns;
+  if (in_pod) out.pod_ns = cluster.ns;
+  out.election = !args.no_election;
+  out.identity = identity();
+  return out;
 }
 
 int run_scheduler(const SchedulerArgs& args) {
   base::set_log_level(args.verbose ? base::LogLevel::kDebug : base::LogLevel::kInfo);
-  const auto policy = scheduler::core::parse_policy(args.policy);
-  if (!policy) return fail(policy.error());
-  auto config = find_cluster(args.kubeconfig);
-  if (!config) return fail(config.error());
+  auto options = options_of(args);
+  if (!options) return fail(options.error());
   // Blocked before any thread starts, so that only sigwait below gets them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -76,23 +107,16 @@ int run_scheduler(const SchedulerArgs& args) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
-  base::SystemClock clock;
   base::LoopThread loop("scheduler");
-  config->client.proxy = has_proxy();
-  config->client.connections_max = static_cast<int>(args.connections);
-  const std::string url = config->client.base_url;
-  kube::HttpClient client(std::move(config->client), loop, kube::Detail::kLean);
-  scheduler::Scheduler::Options options;
-  if (!args.names.empty()) options.names = args.names;
-  options.policy = *policy;
-  scheduler::Scheduler scheduler(client, loop, clock, base::Random(base::entropy()),
-                                 std::move(options));
-  tell_when_connected(client, url);
-  scheduler.start();
+  SchedulerProcess process(std::move(*options), loop);
+  if (const auto started = process.start(); !started) {
+    loop.stop();
+    return fail(started.error());
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   base::log_info("stopping signal={}", signal);
-  loop.stop();
+  process.stop();
   return 0;
 }
 
@@ -107,7 +131,13 @@ void add_scheduler(CommandLine& line) {
             "The cluster; else $KUBECONFIG, the cluster this runs in, or ~/.kube/config")
       .texts("--name", args->names, "schedulerName of the pods served, more than once (tessera)")
       .text("--policy", args->policy,
-            "Placement policy: fgd, bestfit, packing, clustering, dotprod, random")
+            "Placement policy: fgd, bestfit, packing, clustering, dotprod, random (fgd)")
+      .text("--config", args->config, "File with a SchedulerConfig, read again when it changes")
+      .text("--config-map", args->config_map,
+            "NAMESPACE/NAME of a ConfigMap with it instead, key config.yaml")
+      .text("--lease-namespace", args->lease_ns,
+            "Where the Lease of the leader is (that of the pod this runs in, or kube-system)")
+      .flag("--no-leader-election", args->no_election, "Work without a Lease: no other may run")
       .number("--connections", args->connections, 1, 256, "Calls to the API at once")
       .flag("--verbose", args->verbose, "Log more");
   command.run([args] { return run_scheduler(*args); });

@@ -17,6 +17,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "scheduler/config_options.h"
+#include "scheduler/config_source.h"
 #include "scheduler/scheduler.h"
 #include "sim/fleet.h"
 #include "sim/kubelet.h"
@@ -31,7 +33,9 @@ struct UpOptions {
   std::string data_dir = default_data_dir();
   int64_t port = 0;
   std::string kubeconfig;
-  std::string policy = "fgd";
+  std::string policy;
+  std::string scheduler_config;
+  bool no_scheduler = false;
   bool verbose = false;
   bool no_audit_log = false;
   int64_t requests_max = 64;
@@ -54,7 +58,12 @@ class Stack {
   ~Stack() { stop(); }
 
   base::Status start() {
-    TS_TRY(const auto policy, scheduler::core::parse_policy(options_.policy));
+    TS_TRY(const auto policy,
+           scheduler::core::parse_policy(options_.policy.empty() ? "fgd" : options_.policy));
+    if (!options_.scheduler_config.empty() && !options_.policy.empty()) {
+      return base::error(base::Code::kInvalid,
+                         "--policy: with --scheduler-config it belongs into the file");
+    }
     TS_TRY(sim::Fleet fleet, load_fleet(options_));
     TS_TRY_STATUS(base::make_dirs(options_.data_dir, 0700));
     TS_TRY(const auto pki, apiserver::load_or_make_pki(options_.data_dir + "/pki", clock_));
@@ -66,8 +75,9 @@ class Stack {
     api.token_key_pem = pki.token_key_pem;
     TS_TRY_STATUS(base::make_dirs(api.data_dir, 0700));
     TS_TRY(api_, apiserver::Api::open(std::move(api)));
-    make_components(pki, policy, std::move(fleet));
-    const auto defined = scheduler_ ? define_kinds() : nullptr;
+    make_components(pki, std::move(fleet));
+    if (kubelets_ && !options_.no_scheduler) TS_TRY_STATUS(make_scheduler(policy));
+    const auto defined = kubelets_ ? define_kinds() : nullptr;
     TS_TRY_STATUS(serve(pki));
     // The scheduler watches these kinds, and who is told "ready" may use them.
     if (defined) defined->get_future().wait();
@@ -126,13 +136,38 @@ class Stack {
     return server_->start();
   }
 
-  void make_components(const apiserver::Pki& pki, scheduler::core::Policy policy,
-                       sim::Fleet fleet) {
-    auto client = [&](base::Executor& executor, std::string_view name) {
-      clients_.push_back(std::make_unique<apiserver::LocalClient>(*api_, executor,
-                                                                  apiserver::system_caller(name)));
-      return clients_.back().get();
+  apiserver::LocalClient* client(base::Executor& executor, std::string_view name) {
+    clients_.push_back(
+        std::make_unique<apiserver::LocalClient>(*api_, executor, apiserver::system_caller(name)));
+    return clients_.back().get();
+  }
+
+  // It is the only one here, and stands for no election.
+  base::Status make_scheduler(scheduler::core::Policy policy) {
+    const auto make = [this](scheduler::Scheduler::Options scheduling) {
+      scheduler_ = std::make_unique<scheduler::Scheduler>(*client(scheduler_loop_, "scheduler"),
+                                                          scheduler_loop_, clock_, random_.fork(),
+                                                          std::move(scheduling));
     };
+    if (options_.scheduler_config.empty()) {
+      scheduler::Scheduler::Options scheduling;
+      scheduling.names = {"tessera", "default-scheduler"};
+      scheduling.policy = policy;
+      make(std::move(scheduling));
+      return {};
+    }
+    scheduler::ConfigSource::Handlers handlers;
+    handlers.on_config = [this, make](const scheduler::SchedulerConfig& config) {
+      auto scheduling = scheduler::scheduler_options(config);
+      if (scheduler_) return scheduler_->reconfigure(std::move(scheduling));
+      make(std::move(scheduling));  // before start() returns
+    };
+    config_ = scheduler::ConfigSource::from_file(scheduler_loop_, options_.scheduler_config,
+                                                 std::move(handlers));
+    return config_->start();
+  }
+
+  void make_components(const apiserver::Pki& pki, sim::Fleet fleet) {
     apiserver::Controllers::Options controlling;
     controlling.kinds = &api_->kinds();
     controlling.root_ca_pem = pki.ca_certificate_pem;
@@ -140,11 +175,6 @@ class Stack {
         *client(controller_loop_, "kube-controller-manager"), controller_loop_, clock_,
         random_.fork(), controlling);
     if (fleet.nodes.empty()) return;
-    scheduler::Scheduler::Options scheduling;
-    scheduling.names = {"tessera", "default-scheduler"};
-    scheduling.policy = policy;
-    scheduler_ = std::make_unique<scheduler::Scheduler>(
-        *client(scheduler_loop_, "scheduler"), scheduler_loop_, clock_, random_.fork(), scheduling);
     kubelets_ =
         std::make_unique<sim::Kubelets>(*client(kubelet_loop_, "kubelets"), kubelet_loop_, clock_,
                                         random_.fork(), std::move(fleet), sim::Kubelets::Options{});
@@ -213,6 +243,7 @@ class Stack {
   std::vector<std::unique_ptr<apiserver::LocalClient>> clients_;
   std::unique_ptr<apiserver::Controllers> controllers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<scheduler::ConfigSource> config_;
   std::unique_ptr<sim::Kubelets> kubelets_;
   std::unique_ptr<sim::Provisioner> provisioner_;
 };
@@ -254,7 +285,11 @@ void add_up(CommandLine& line) {
       .number("--port", options->port, 0, 65535, "HTTPS port on loopback; 0 takes a free one")
       .text("--kubeconfig", options->kubeconfig, "Where to write the kubeconfig (DATA/kubeconfig)")
       .text("--policy", options->policy,
-            "Placement policy: fgd, bestfit, packing, clustering, dotprod, random")
+            "Placement policy: fgd, bestfit, packing, clustering, dotprod, random (fgd)")
+      .text("--scheduler-config", options->scheduler_config,
+            "File with a SchedulerConfig, read again when it changes")
+      .flag("--no-scheduler", options->no_scheduler,
+            "Leave the scheduler out: another is to be started with 'tessera scheduler'")
       .flag("--no-audit-log", options->no_audit_log, "Do not write DATA/audit.log")
       .number("--requests-max", options->requests_max, 1, 4096,
               "Requests that run at once; system:masters are not counted")

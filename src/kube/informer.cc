@@ -32,6 +32,8 @@ struct Informer::State : std::enable_shared_from_this<State> {
   std::string version;                                // watch from here
   std::unique_ptr<base::Subscription> watching;
   uint64_t watch_number = 0;  // callbacks of an older watch are late
+  uint64_t turn = 0;          // timers and pages of before the last refresh() are late
+  std::vector<std::function<void()>> refreshed;
   int list_failures = 0;
   int watch_failures = 0;  // since the last event
   bool started = false;
@@ -62,8 +64,9 @@ struct Informer::State : std::enable_shared_from_this<State> {
   }
 
   void later(base::Duration delay, void (State::*what)()) {
-    executor.post_after(delay, [weak = weak_from_this(), what] {
-      if (const auto self = weak.lock(); self && !self->stopped) ((*self).*what)();
+    executor.post_after(delay, [weak = weak_from_this(), what, number = turn] {
+      const auto self = weak.lock();
+      if (self && !self->stopped && self->turn == number) ((*self).*what)();
     });
   }
 
@@ -76,8 +79,9 @@ struct Informer::State : std::enable_shared_from_this<State> {
     Request page = request();
     page.query.emplace_back("limit", std::to_string(options.page_size));
     if (!continue_at.empty()) page.query.emplace_back("continue", continue_at);
-    client.call(std::move(page), [weak = weak_from_this()](Reply reply) {
-      if (const auto self = weak.lock(); self && !self->stopped) self->on_page(std::move(reply));
+    client.call(std::move(page), [weak = weak_from_this(), number = turn](Reply reply) {
+      const auto self = weak.lock();
+      if (self && !self->stopped && self->turn == number) self->on_page(std::move(reply));
     });
   }
 
@@ -102,6 +106,16 @@ struct Informer::State : std::enable_shared_from_this<State> {
     version = reply->get("metadata", "resourceVersion").str();
     take_list();
     if (!stopped) watch();
+    for (const auto& done : std::exchange(refreshed, {})) done();
+  }
+
+  void refresh(std::function<void()> done) {
+    started = true;
+    refreshed.push_back(std::move(done));
+    ++turn;
+    ++watch_number;
+    drop(std::move(watching));
+    list();
   }
 
   // Items of a list leave out what the list says once.
@@ -266,6 +280,10 @@ void Informer::start() {
   if (state_->started) return;
   state_->started = true;
   state_->later(base::Duration{}, &State::list);
+}
+
+void Informer::refresh(std::function<void()> done) {
+  state_->refresh(std::move(done));
 }
 
 bool Informer::synced() const {

@@ -5,6 +5,8 @@
 //          order: on_change(old, new) with an empty old for an added and an empty new for a deleted object, and on_synced
 //          once after the first list. Errors back off (200 ms doubling to 30 s, with jitter from Random) and never end it;
 //          on_error hears of each list or watch that failed, but for a version that expired.
+//          refresh() lists anew, at once: what was under way may have begun before. Its `done` runs when the copy holds all that
+//          the API had when refresh() was called, and the differences have been told.
 //          `keep` says what is held of an object, so that memory goes to what is read: handlers see only that. An empty
 //          Object leaves it out as if it were not there. Metadata that names it and its resourceVersion must stay.
 // Threads: everything runs on the executor given, which must be the client's.
@@ -43,6 +45,7 @@ class Informer {
   ~Informer();
 
   void start();
+  void refresh(std::function<void()> done);
   bool synced() const;
   // By Object::key().
   const std::map<std::string, Object, std::less<>>& objects() const;

@@ -22,6 +22,8 @@
 
 namespace tessera::scheduler {
 
+// Where schedulers that run outside of the cluster have their Lease: it is there in every cluster.
+inline constexpr std::string_view kLeaseNamespace = "kube-system";
 inline constexpr size_t kConfigBytesMax = size_t{1} << 20;
 
 struct SchedulerConfig {
@@ -32,8 +34,8 @@ struct SchedulerConfig {
     bool operator==(const Shard&) const = default;
   };
   struct LeaderElection {
-    bool enabled = false;
-    std::string ns = "tessera-system";
+    bool enabled = true;
+    std::string ns;  // empty: that of the pod it runs in; outside of one kLeaseNamespace
     std::string name = "tessera-scheduler";
     base::Duration lease_duration = base::seconds(15);
     base::Duration renew_deadline = base::seconds(10);
@@ -51,7 +53,7 @@ struct SchedulerConfig {
   base::Duration explain_period = base::seconds(10);
   base::Duration volume_timeout = base::seconds(600);
   int32_t binds_in_flight_max = 512;
-  bool evictions = true;  // off: nobody is made to leave for another
+  bool evictions = true;  // off: nobody is made to leave
   std::optional<Shard> shard;
   LeaderElection leader_election;
 

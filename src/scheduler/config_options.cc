@@ -12,6 +12,7 @@ queueing::EngineOptions engine_options(const SchedulerConfig& config) {
   out.reservations_max = config.reservations_max;
   out.half_life = config.half_life;
   out.patience = config.patience;
+  out.evictions = config.evictions;
   return out;
 }
 
@@ -33,7 +34,7 @@ Scheduler::Options scheduler_options(const SchedulerConfig& config) {
 kube::LeaderElection::Options leader_options(const SchedulerConfig& config, std::string identity) {
   const SchedulerConfig::LeaderElection& from = config.leader_election;
   kube::LeaderElection::Options out;
-  out.ns = from.ns;
+  out.ns = from.ns.empty() ? std::string(kLeaseNamespace) : from.ns;
   out.name = from.name;
   out.identity = std::move(identity);
   out.lease_duration = from.lease_duration;

@@ -10,11 +10,10 @@
 
 namespace tessera::scheduler {
 
-// All but `evictions`, for which the engine has no switch.
 queueing::EngineOptions engine_options(const SchedulerConfig& config);
-// All but `evictions` and `leader_election`; its engine is engine_options().
+// All but `leader_election`; its engine is engine_options().
 Scheduler::Options scheduler_options(const SchedulerConfig& config);
-// Options that kube::validate() accepts, whatever parse_config has accepted.
+// Where no namespace is named, in kLeaseNamespace. Options that kube::validate() accepts, whatever parse_config has accepted.
 kube::LeaderElection::Options leader_options(const SchedulerConfig& config, std::string identity);
 
 }  // namespace tessera::scheduler

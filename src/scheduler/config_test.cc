@@ -293,7 +293,7 @@ TEST(SchedulerConfig, Some_fields_need_a_restart) {
   next.evictions = false;
   EXPECT_TRUE(can_change(now, next));
   next.shard = SchedulerConfig::Shard{"a", "b"};
-  next.leader_election.enabled = true;
+  next.leader_election.enabled = false;
   const base::Status refused = can_change(now, next);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
@@ -312,7 +312,7 @@ TEST(SchedulerConfig, The_sample_says_the_defaults_and_shows_what_is_off) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(*config, SchedulerConfig());
   std::string all = *sample;
-  for (const std::string_view field : {"halfLife", "patience", "shard"}) {
+  for (const std::string_view field : {"halfLife", "patience", "shard", "namespace"}) {
     const size_t at = all.find(fmt::format("# {}: ", field));
     ASSERT_NE(at, std::string::npos) << field;
     all.erase(at, 2);
@@ -320,6 +320,7 @@ TEST(SchedulerConfig, The_sample_says_the_defaults_and_shows_what_is_off) {
   const auto full = parse_config(all, "sample");
   ASSERT_TRUE(full) << full.error().message;
   EXPECT_TRUE(full->half_life && full->patience && full->shard);
+  EXPECT_EQ(full->leader_election.ns, "tessera-system");
 }
 
 TEST(ConfigLines, Find_fields_in_block_and_flow_style) {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "kube/volumes.h"
+#include "scheduler/group_reading.h"
 #include "scheduler/model_reading.h"
 #include "scheduler/verdict.h"
 
@@ -215,7 +216,32 @@ bool Model::on_pod(const std::string& key, const Object& after, base::Time now) 
   if (node_of(after).empty()) return see_waiting(slot, now) || room;
   // Only the first sight of a binding, and changed annotations, change what is charged.
   if (pod.node != node_of(after) || annotated) room |= see_bound(slot, now);
+  if (after.deleting() && entry(slot).member.valid()) engine_.set_going(entry(slot).member);
   return room;
+}
+
+void Model::settle_found(base::Time now) {
+  refresh(now);
+  engine_.settle_found(now);
+  for (const auto& [key, group] : groups_) touched_.insert(key);
+  for (const auto& [key, object] : objects_) {
+    if (object.kind() == "PodGroup")
+      touched_.insert(fmt::format("PodGroup.{}/{}/{}", group_of(object.api_version()), object.ns(),
+                                  object.name()));
+  }
+}
+
+void Model::take_back(base::Time now) {
+  engine_.drop_claims(now);
+  for (PodEntry& pod : pods_) {
+    if (std::exchange(pod.leaving, false) && pod.member.valid()) engine_.stays(pod.member, now);
+  }
+}
+
+void Model::look_on(base::Time now) {
+  refresh(now);
+  engine_.look_on(now);
+  touched_.clear();
 }
 
 // A placed pod keeps the request that it was charged with.
@@ -326,6 +352,7 @@ bool Model::see_bound(int32_t slot, base::Time now) {
   GroupEntry& group = groups_.find(pod.group)->second;
   pod.member = engine_.add_running(group.gang, member_spec(pod), seen, started_at(pod.object, now));
   engine_.set_saved(pod.member, saved_at(pod.object));
+  if (pod.object.deleting()) engine_.set_going(pod.member);
   note_member(slot);
   return true;
 }
@@ -401,6 +428,7 @@ Decisions Model::cycle(base::Time now) {
     PodEntry& pod = entry(slot);
     pod.leaving = true;
     touched_.insert(pod.group);
+    if (pod.object.deleting()) continue;  // its place is waited for all the same
     EvictDecision decision;
     decision.pod = pod.object.key();
     decision.reason = evict.reason;

@@ -102,8 +102,12 @@ class Model {
   bool on_pod(const std::string& key, const kube::Object& after, base::Time now);
   // Queues, Reservations, PodGroups, owners, Namespaces, PriorityClasses, PodDisruptionBudgets.
   bool on_object(const kube::Object& before, const kube::Object& after, base::Time now);
-  // All that was there at the start has been told of.
-  void settle_found(base::Time now) { refresh(now), engine_.settle_found(now); }
+  // All that was there at the start of a term has been told of. Every group counts as touched.
+  void settle_found(base::Time now);
+  // What has been promised, and who was asked to go, is taken back. Binds are not: they come by bind_failed or on_pod.
+  void take_back(base::Time now);
+  // In the place of a cycle, while somebody else decides.
+  void look_on(base::Time now);
 
   Decisions cycle(base::Time now);
   bool restless() const { return engine_.restless(); }

@@ -13,6 +13,8 @@ using kube::Object;
 
 // Time alone may change what is decided: a claim that takes too long, a member that has run its minimum.
 constexpr Duration kLookAgain = base::seconds(5);
+// A standby keeps its model true that often, at most.
+constexpr Duration kLookOnEvery = base::millis(100);
 // So much longer than a cycle takes is waited before the next, so that changes are taken together under load.
 constexpr int64_t kRestPerCycle = 3;
 
@@ -32,7 +34,7 @@ ModelOptions model_options(const Scheduler::Options& options, uint64_t seed) {
 
 Scheduler::State::State(kube::Client& c, base::Executor& e, const base::Clock& k, base::Random r,
                         Options o)
-    : client(c),
+    : client(c, o.writes ? *o.writes : c, e, {o.leading, o.write_timeout, o.writes_in_flight_max}),
       executor(e),
       clock(k),
       random(r),
@@ -40,7 +42,8 @@ Scheduler::State::State(kube::Client& c, base::Executor& e, const base::Clock& k
       wall_at_start(k.now()),
       monotonic_at_start(k.monotonic()),
       model(model_options(options, random.next())),
-      recorder(c, k, random.fork(), "tessera-scheduler") {}
+      recorder(client, k, random.fork(), "tessera-scheduler"),
+      role(options.leading ? Role::kStandby : Role::kLeading) {}
 
 base::Time Scheduler::State::now() const {
   return wall_at_start + (clock.monotonic() - monotonic_at_start);
@@ -70,7 +73,7 @@ void Scheduler::State::start_sources() {
   StatusWriter::Source source;  // lives no longer than this
   source.model = [this]() -> const Model& { return model; };
   source.now = [this] { return now(); };
-  source.acting = [this] { return ready(); };
+  source.acting = [this] { return acting(); };
   statuses =
       std::make_unique<StatusWriter>(client, executor, StatusWriter::Options{}, std::move(source));
   ObjectSources::Handlers handlers;
@@ -166,6 +169,10 @@ void Scheduler::State::request_cycle() {
 void Scheduler::State::cycle() {
   cycle_posted = false;
   const Duration begin = clock.monotonic();
+  if (!acting()) {
+    cycle_not_before = begin + kLookOnEvery;
+    return model.look_on(now());
+  }
   if (!std::exchange(settled_found, true)) model.settle_found(now());
   consider_volumes();
   const Decisions decisions = model.cycle(now());
@@ -218,6 +225,8 @@ Scheduler::Stats Scheduler::stats() const {
   out.waiting = state_->model.waiting();
   out.assumed = state_->model.assumed();
   out.nodes = state_->model.nodes();
+  out.writing = state_->client.writing();
+  out.acting = state_->acting();
   return out;
 }
 

@@ -104,7 +104,7 @@ void Scheduler::State::bind_done(const std::string& key, const kube::Request& bi
   if (pod == nullptr || pod->uid != binding.body["metadata"]["uid"].as_string()) return;
   if (reply) {
     tellings.erase(key);
-    if (options.events) {
+    if (options.events && acting()) {
       recorder.normal(pod->object, "Scheduled",
                       fmt::format("Successfully assigned {} to {}", key,
                                   binding.body["target"]["name"].as_string()));

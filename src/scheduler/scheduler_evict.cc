@@ -23,6 +23,7 @@ void Scheduler::State::start_evictor() {
     auto self = weak.lock();
     if (!self) return;
     self->model.evict_failed(pod, self->now());
+    if (self->role != Role::kLeading) return self->model.may_be_victim(pod);
     self->after(self->options.engine.claim_timeout, [pod](State& s) {
       s.model.may_be_victim(pod);
       s.request_cycle();

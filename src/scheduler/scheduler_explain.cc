@@ -33,6 +33,16 @@ Value unschedulable(const kube::Object& pod, const std::string& why, base::Time 
                         {"lastTransitionTime", since}});
 }
 
+// As whoever led before has written it.
+bool says_already(const kube::Object& pod, const std::string& why, const std::string& verdict) {
+  if (pod.annotation(kVerdictAnnotation) != verdict) return false;
+  for (const Value& condition : pod.get("status", "conditions").items()) {
+    if (condition["type"].as_string() == "PodScheduled")
+      return condition["status"].as_string() == "False" && condition["message"].as_string() == why;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Scheduler::State::waits(const PodEntry* pod) const {
@@ -72,6 +82,7 @@ void Scheduler::State::explain_later(const std::string& key) {
 }
 
 void Scheduler::State::explain_some() {
+  if (!acting()) return;
   const Duration at = clock.monotonic();
   if (at - explained_since >= kExplainTick) {
     explained_since = at;
@@ -139,6 +150,7 @@ std::optional<Verdict> Scheduler::State::verdict_for(const PodEntry& pod,
 }
 
 void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
+  if (!acting()) return;
   Telling& telling = tellings[pod.object.key()];
   telling.told_at = now();
   if (const GroupEntry* group = model.group_with(pod)) {
@@ -153,6 +165,13 @@ void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
     Verdict without_position = *verdict;
     without_position.position = 0;
     lasting = to_json(without_position).dump();
+  }
+  if (telling.told.empty() &&
+      says_already(pod.object, why, verdict ? to_json(*verdict).dump() : std::string())) {
+    telling.told = why;
+    telling.verdict = lasting;
+    telling.position = verdict ? verdict->position : 0;
+    telling.written_at = now();
   }
   if (telling.told == why && telling.verdict == lasting &&
       (!verdict || verdict->position == telling.position ||

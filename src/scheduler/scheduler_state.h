@@ -1,5 +1,5 @@
 // Inside of scheduler.h: the driver around a Model. What it decides is carried out by three parts, each in its own file:
-// scheduler_bind.cc, evictor.h, scheduler_explain.cc.
+// scheduler_bind.cc, evictor.h, scheduler_explain.cc; scheduler_lead.cc says whether it may.
 #pragma once
 
 #include <deque>
@@ -10,6 +10,7 @@
 #include "kube/events.h"
 #include "kube/informer.h"
 #include "scheduler/evictor.h"
+#include "scheduler/guarded_client.h"
 #include "scheduler/model.h"
 #include "scheduler/object_sources.h"
 #include "scheduler/scheduler.h"
@@ -56,6 +57,12 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   void on_node(const kube::Object& before, const kube::Object& after);
   void on_pod(const kube::Object& before, const kube::Object& after);
   void forget_volumes(const std::string& key, const kube::Object& pod);
+  void lead();
+  void take_over();
+  void stand_by();
+  void reconfigure(Options next);
+  bool acting() const;
+
   // Time that goes on evenly, whatever the wall clock does.
   base::Time now() const;
   bool ready() const;
@@ -105,7 +112,10 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
     });
   }
 
-  kube::Client& client;
+  // Taking over: leads, and reads anew what it is to decide on.
+  enum class Role { kStandby, kTaking, kLeading };
+
+  GuardedClient client;
   base::Executor& executor;
   const base::Clock& clock;
   base::Random random;
@@ -130,6 +140,8 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   std::deque<std::string> to_explain_again;                // told before
   std::deque<kube::Request> binds;                         // to be sent
   std::unordered_map<std::string, int64_t> allowances;     // evictions by uid of the Job
+  Role role = Role::kLeading;
+  uint64_t terms = 0;  // what an older one has begun is void
   bool settled_found = false;
   bool cycle_posted = false;
   bool look_posted = false;

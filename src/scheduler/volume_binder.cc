@@ -200,6 +200,16 @@ bool VolumeBinder::forget(const std::string& pod_key) {
   return state_->waits.erase(pod_key) > 0;
 }
 
+std::vector<std::string> VolumeBinder::forget_all() {
+  std::vector<std::string> keys;
+  for (const auto& [key, wait] : std::exchange(state_->waits, {})) keys.push_back(key);
+  return keys;
+}
+
+void VolumeBinder::set_timeout(base::Duration timeout) {
+  state_->options.timeout = timeout;
+}
+
 void VolumeBinder::node_gone(std::string_view node) {
   std::vector<std::string> keys;
   for (const auto& [key, wait] : state_->waits) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/executor.h"
 #include "base/random.h"
@@ -40,6 +41,9 @@ class VolumeBinder {
             std::function<void(base::Status)> done);
   // True when there was a wait.
   bool forget(const std::string& pod_key);
+  // Every wait; the pods that waited.
+  std::vector<std::string> forget_all();
+  void set_timeout(base::Duration timeout);  // of waits that begin from now on
   // Every wait for a place on that node has failed.
   void node_gone(std::string_view node);
 

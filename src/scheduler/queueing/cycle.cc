@@ -113,7 +113,8 @@ void Cycle::mend_broken() {
     Wait wait;
     if (choose(id, choice, wait) && attempt(id, choice, nullptr)) continue;
     const Gang& gang = engine_.gang(id);
-    if (gang.broken_since && now_ - *gang.broken_since >= engine_.options_.broken_after)
+    if (engine_.options_.evictions && gang.broken_since &&
+        now_ - *gang.broken_since >= engine_.options_.broken_after)
       release(id);
   }
 }
@@ -304,7 +305,7 @@ bool Cycle::attempt(GangId id, const Choice& choice, Turns* turns) {
     }
     wait = trial.wait();
     const bool delays = wait.reason == WaitReason::kReserved && wait.gang.valid();
-    if (choice.starts && engine_.gang(id).spec.preempts && !delays) {
+    if (choice.starts && engine_.options_.evictions && engine_.gang(id).spec.preempts && !delays) {
       trial.restart();
       if (victims_.make_room(trial, choice.members, choice.need)) {
         commit(trial, turns);

@@ -281,6 +281,7 @@ void Engine::update_devices(MemberId id, uint32_t devices) {
 }
 
 void Engine::settle_found(base::Time now) {
+  for (const GangId id : broken_) gang_of(id).broken_since = now;
   for (size_t g = 0; g < gangs_.size(); ++g) {
     Gang& gang = gangs_[g];
     if (!gang.present || gang.broken_since || gang.placed == 0) continue;
@@ -512,6 +513,11 @@ void Engine::drop_claim(GangId id, base::Time now) {
     seat(m);
     charge(gang_of(member.gang), member.charged, 1);
   }
+}
+
+void Engine::drop_claims(base::Time now) {
+  for (const GangId id : std::vector<GangId>(claims_.begin(), claims_.end())) drop_claim(id, now);
+  for (const Bind& bind : std::exchange(ready_, {})) bind_failed(bind.member, now);
 }
 
 bool Engine::awaited_by_other(MemberId id) const {

@@ -66,8 +66,8 @@ struct EngineOptions {
   std::optional<base::Duration> patience{};
   // Planned starts by GangSpec::estimate too, marked as such, where that is earlier than by time limits alone.
   bool estimates = true;
-  // Candidates looked at for one gang; what is beyond is not evicted in this cycle.
-  size_t victims_max = 20'000;
+  // Off: nobody is made to leave, neither for another nor because its gang stays below its minimum.
+  bool evictions = true;
 };
 
 struct Gang {
@@ -96,6 +96,7 @@ struct Member {
   base::Time started{};  // when it was placed
   base::Time saved{};    // its last checkpoint; not before started
   uint64_t shape = 0;    // hash of its request's shape
+  bool going = false;    // it ends whatever is decided here
   bool present = false;
 };
 
@@ -140,13 +141,19 @@ class Engine {
   MemberId add_running(GangId gang, MemberSpec spec, const core::Placement& placement,
                        base::Time started);
   void set_saved(MemberId id, base::Time saved);
+  // Somebody has deleted it, or evicted it before: as a victim it costs nothing, and no budget.
+  void set_going(MemberId id) { member_of(id).going = true; }
   // Another request, amounts, sub-group or budgets of one that waits; of one that has a place only budgets count.
   void update_member(MemberId id, MemberSpec spec);
   // The devices that a placed member really has, once they are known.
   void update_devices(MemberId id, uint32_t devices);
   // After all that is there has been told of: gangs with less than their minimum placed, and members enough for it, lost the
-  // others while nobody looked.
+  // others while nobody looked. How long nobody did counts for no broken gang.
   void settle_found(base::Time now);
+  // Somebody else decides for now: places that were promised and not given out yet fall back.
+  void drop_claims(base::Time now);
+  // Time goes on without a cycle.
+  void look_on(base::Time now) { advance_history(now); }
   // Its eviction was refused for good: it keeps its place, and those who awaited it wait again.
   void stays(MemberId id, base::Time now);
   // Finished, failed, deleted or evicted and gone: gives back what it had.

@@ -27,6 +27,11 @@ bool devices_free(const core::NodeLoad& load, const core::Placement& place) {
   return true;
 }
 
+const std::vector<BudgetId>& spends(const Member& member) {
+  static const std::vector<BudgetId> nothing;
+  return member.going ? nothing : member.spec.budgets;
+}
+
 }  // namespace
 
 void Victims::Cost::add(const Cost& other) {
@@ -100,6 +105,7 @@ bool Victims::may_go(MemberId id) const {
     return false;
   const QueueId leaf = engine_.gang(member.gang).leaf;
   if (engine_.kept_.guards(member.placement.node, leaf, engine_.gang(for_).leaf)) return false;
+  if (member.going) return true;
   const QueueSpec& queue = engine_.queues().at(leaf).spec;
   if (now_ - member.started < queue.runtime_min) return false;
   return std::all_of(member.spec.budgets.begin(), member.spec.budgets.end(), [&](BudgetId budget) {
@@ -134,6 +140,10 @@ std::optional<Victims::Unit> Victims::unit_of(MemberId id) const {
       const Member& other = engine_.member(m);
       if (!Engine::counts_as_placed(other) || gone_.contains(m.value)) continue;
       if (!may_go(m)) return std::nullopt;
+      if (other.going) {
+        unit.members.push_back(m);
+        continue;
+      }
       for (BudgetId budget : other.spec.budgets) {
         auto spent = budget_spent_.find(budget.value);
         int64_t already = spent == budget_spent_.end() ? 0 : spent->second;
@@ -151,10 +161,11 @@ std::optional<Victims::Unit> Victims::unit_of(MemberId id) const {
 Victims::Cost Victims::cost_of(const Unit& unit) const {
   const Gang& gang = engine_.gang(unit.gang);
   Cost cost;
-  cost.priority = gang.spec.priority;
   Totals amounts;
   for (MemberId id : unit.members) {
     const Member& member = engine_.member(id);
+    if (member.going) continue;
+    cost.priority = gang.spec.priority;
     int64_t seconds = 1 + std::max<int64_t>(0, (now_ - member.saved).ns / 1'000'000'000);
     cost.loss = core::sat_add(
         cost.loss, core::sat_mul(std::max<int64_t>(1, member.charged.at(kGpu)), seconds));
@@ -180,7 +191,7 @@ void Victims::evict(Unit unit, core::NodeId only_on) {
     const Member& member = engine_.member(id);
     gone_.insert(id.value);
     ++gone[static_cast<size_t>(member.spec.subgroup)];
-    for (BudgetId budget : member.spec.budgets) ++budget_spent_[budget.value];
+    for (BudgetId budget : spends(member)) ++budget_spent_[budget.value];
     trial_->freed(gang, member.charged, 1);
     if (!only_on.valid() || member.placement.node == only_on) trial_->txn().evict(member.pod);
   }
@@ -194,7 +205,7 @@ void Victims::undo(size_t units_mark, size_t txn_mark) {
       const Member& member = engine_.member(id);
       gone_.erase(id.value);
       --gone_of_[unit.gang.value][static_cast<size_t>(member.spec.subgroup)];
-      for (BudgetId budget : member.spec.budgets) --budget_spent_[budget.value];
+      for (BudgetId budget : spends(member)) --budget_spent_[budget.value];
       trial_->freed(engine_.gang(unit.gang), member.charged, -1);
     }
     units_.pop_back();

@@ -5,7 +5,7 @@
 //          members have a place, whoever turns out not to be in the way is put back, and up to 64 victims are tried one
 //          by one for whether the gang could start without them: then no smaller part of what is evicted would do.
 // Units:   cost is GPU-units times seconds since the last checkpoint (or the start); queues that would fall below their share
-//          and higher priorities cost more than any loss.
+//          and higher priorities cost more than any loss. Who is going anyway costs nothing.
 // Errors:  make_room() false: the trial is as before.
 #pragma once
 
