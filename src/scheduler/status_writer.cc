@@ -264,6 +264,8 @@ void StatusWriter::State::send_to(const Object& object, const kube::Gvr& gvr,
       return;
     }
     if (code == Code::kForbidden) {
+      // Of an object that is gone, where only its status may be written.
+      if (subresource.empty() && self->without_status.erase(name) > 0) return;
       if (self->refused.insert(name).second)
         base::log_warn("status is not written kind={} reason=\"{}\"", name, reply.error().message);
       return;

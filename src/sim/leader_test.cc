@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <deque>
 #include <memory>
 
 #include "apiserver/api.h"
@@ -16,6 +15,7 @@
 #include "kube/lease.h"
 #include "sim/faulty_client.h"
 #include "sim/loop_clock.h"
+#include "sim/process_testing.h"
 
 namespace tessera::sim {
 namespace {
@@ -23,40 +23,6 @@ namespace {
 using base::Duration;
 using base::millis;
 using base::seconds;
-
-// A process that can be stopped and go on later: what came due meanwhile runs then.
-class Process : public base::Executor {
- public:
-  explicit Process(base::ManualLoop& loop) : loop_(loop) {}
-  void post(base::Task task) override {
-    loop_.post([this, task = std::move(task)] { run(task); });
-  }
-  void post_after(Duration delay, base::Task task) override {
-    loop_.post_after(delay, [this, task = std::move(task)] { run(task); });
-  }
-  void pause() { paused_ = true; }
-  void resume() {
-    paused_ = false;
-    while (!paused_ && !missed_.empty()) {
-      const base::Task task = std::move(missed_.front());
-      missed_.pop_front();
-      task();
-    }
-  }
-  bool paused() const { return paused_; }
-
- private:
-  void run(const base::Task& task) {
-    if (paused_ || !missed_.empty()) {
-      missed_.push_back(task);
-    } else {
-      task();
-    }
-  }
-  base::ManualLoop& loop_;
-  bool paused_ = false;
-  std::deque<base::Task> missed_;
-};
 
 class WallClock : public base::Clock {
  public:
