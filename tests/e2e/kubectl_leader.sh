@@ -96,8 +96,9 @@ k patch configmap -n tessera-system tessera-scheduler --type=merge -p '{"data":{
 soon 'a good one is taken over' 'configuration taken over' cat "$scratch/three.log"
 # Whoever has to make room goes by eviction.
 k create priorityclass high --value=100 >/dev/null
-printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: high-%s}\nspec: {schedulerName: tessera, priorityClassName: high, containers: [{name: c, image: example.com/a:1, resources: {limits: {nvidia.com/gpu: 8}}}]}\n---\n' 1 2 3 4 | k apply -f - >/dev/null
-works 'pods of high priority get their places' 'condition met' k wait pod/high-1 pod/high-2 pod/high-3 pod/high-4 --for=condition=PodScheduled --timeout=60s
+printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: high-%s}\nspec: {schedulerName: tessera, priorityClassName: high, containers: [{name: c, image: example.com/a:1, resources: {limits: {nvidia.com/gpu: 8}}}]}\n---\n' 1 2 3 | k apply -f - >/dev/null
+works 'pods of high priority get their places' 'condition met' k wait pod/high-1 pod/high-2 pod/high-3 --for=condition=PodScheduled --timeout=60s
+works 'and others have made room' 'Preempted' k get events
 lacks 'it lacks no right that it asks for' 'forbidden' cat "$scratch/one.log" "$scratch/two.log" "$scratch/three.log"
 fails 'and has no other' '^no' k auth can-i get secrets --as=system:serviceaccount:tessera-system:tessera-scheduler -n default
 fails 'a bad file ends it' 'line 3: policy' "$TESSERA" scheduler --kubeconfig "$KUBECONFIG" --config <(printf 'apiVersion: tessera.dev/v1alpha1\nkind: SchedulerConfig\npolicy: best\n')
