@@ -62,12 +62,12 @@ gangs() {
     done
   done
 }
-gangs 1 8 >"$scratch/gangs.yaml"
-k apply -f "$scratch/gangs.yaml" >/dev/null &
+gangs 1 4 | k apply -f - >/dev/null &
 applying=$!
 until [ "$(bound)" -ge 3 ]; do sleep 0.1; done
 kill -9 "$one"
 wait "$applying"
+gangs 5 8 | k apply -f - >/dev/null
 soon 'what the killed one has left is bound by the other' '^24$' bound
 works 'which leads now' 'leading lease=tessera-system/tessera-scheduler' cat "$scratch/two.log"
 lacks 'and the Lease says so' "^\\$first\$" holder
