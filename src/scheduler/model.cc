@@ -420,7 +420,8 @@ Decisions Model::cycle(base::Time now) {
     pod.assumed = true;
     ++assumed_;
     touched_.insert(pod.group);
-    to_refresh_.insert(pod.group);  // others may have ended since it came
+    // Others may have ended since it came.
+    if (runs_.size() > 0) to_refresh_.insert(pod.group);
     out.binds.push_back({pod.object.key(), bind.placement});
   }
   for (const queueing::Evict& evict : plan.evicts) {

@@ -217,7 +217,7 @@ queueing::GangSpec Model::gang_spec(const GroupEntry& group) const {
 
 // One that runs keeps what was expected of it at its start.
 std::optional<base::Duration> Model::estimate_for(const GroupEntry& group) const {
-  if (group.pods.empty()) return std::nullopt;
+  if (group.pods.empty() || runs_.size() == 0 || !options_.engine.estimates) return std::nullopt;
   if (group.gang.valid()) {
     const queueing::Gang& gang = engine_.gang(group.gang);
     if (gang.placed > 0 && gang.spec.estimate) return gang.spec.estimate;
