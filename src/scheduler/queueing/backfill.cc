@@ -14,6 +14,8 @@ const std::vector<Backfill::End>& Backfill::ends(bool estimates) {
     if (!member.present || !member.pod.valid()) continue;
     const Gang& gang = engine_.gang(member.gang);
     auto runtime = runtime_of(engine_, gang);
+    // Nothing ends a job that outran its queue's guess: waiting for it would keep nodes idle for ever.
+    if (runtime && !gang.spec.runtime && member.started + *runtime <= now_) runtime.reset();
     if (!runtime && estimates) runtime = estimate_of(engine_, gang, now_ - member.started);
     if (!runtime) continue;
     // Who is past its limit already may go any moment.

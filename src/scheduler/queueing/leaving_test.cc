@@ -97,5 +97,24 @@ TEST(Leaving, a_limit_counts_victims_until_they_have_gone) {
   EXPECT_EQ(lab.engine.audit(), "");
 }
 
+// Found by the simulated world, --queues --no-faults --seed 1549: all others waited for ever.
+TEST(Leaving, nobody_waits_for_the_end_of_a_job_that_outran_its_queues_guess) {
+  Lab lab;
+  QueueSpec guessed = queue("guessed", 0);
+  guessed.runtime_default = base::seconds(100);
+  guessed.reclaimable = false;
+  lab.nodes(1, 4).queues({guessed});
+  lab.gang("runs", "guessed", 1, 1, 2);
+  lab.cycle();
+  lab.pass(base::seconds(10));
+  lab.gang("waits", "guessed", 1, 1, 4);
+  const GangId other = lab.gang("other", "guessed", 1, 1, 1);
+  lab.cycle();
+  EXPECT_EQ(lab.placed(other), 0) << "it would delay a planned start";
+  lab.pass(base::seconds(101));
+  lab.cycle();
+  EXPECT_EQ(lab.placed(other), 1);
+}
+
 }  // namespace
 }  // namespace tessera::scheduler::queueing
