@@ -88,14 +88,15 @@ void Scheduler::State::send_binds() {
     const PodEntry* pod = model.find(key);
     if (pod == nullptr || pod->uid != uid || !pod->assumed) continue;
     ++binds_in_flight;
-    client.call(binding, [weak = weak_from_this(), key, binding](const kube::Reply& reply) {
-      if (auto self = weak.lock()) self->bind_done(key, binding, reply);
-    });
+    client.call(binding,
+                [weak = weak_from_this(), key, binding, term = terms](const kube::Reply& reply) {
+                  if (auto self = weak.lock()) self->bind_done(key, binding, term, reply);
+                });
   }
 }
 
 void Scheduler::State::bind_done(const std::string& key, const kube::Request& binding,
-                                 const kube::Reply& reply) {
+                                 uint64_t term, const kube::Reply& reply) {
   --binds_in_flight;
   send_binds();
   counts.bound += reply ? 1 : 0;
@@ -113,7 +114,7 @@ void Scheduler::State::bind_done(const std::string& key, const kube::Request& bi
   }
   base::log_debug("bind failed pod={} reason=\"{}\"", key, reply.error().message);
   // The bind may have happened all the same: the place is kept until the API says.
-  settle(key, {binding, reply.error()}, kBackOffFirst);
+  settle(key, {binding, reply.error(), term}, kBackOffFirst);
 }
 
 void Scheduler::State::settle(const std::string& key, const FailedBind& bind, Duration wait) {
@@ -135,14 +136,17 @@ void Scheduler::State::settled(const std::string& key, const FailedBind& failed,
   }
   const Object found = reply ? Object(*reply) : Object();
   const bool there = found && found.uid() == uid && !found.deleting();
-  if (there && found.get("spec", "nodeName").as_string().empty() && may_pass(failed.error.code) &&
-      ++tellings[key].failures <= kBindsAgain) {
-    return after(back_off(tellings[key].failures), [key, binding = failed.binding](State& s) {
+  // Another that led meanwhile may have given the place away.
+  const bool own = acting() && failed.term == terms;
+  if (own && there && found.get("spec", "nodeName").as_string().empty() &&
+      may_pass(failed.error.code) && ++tellings[key].failures <= kBindsAgain) {
+    return after(back_off(tellings[key].failures), [key, failed](State& s) {
+      if (failed.term != s.terms) return s.settle(key, failed, kBackOffFirst);
       const PodEntry* still = s.model.find(key);
       if (still == nullptr || !still->member.valid()) return;
       const core::NodeId node = s.model.engine().member(still->member).placement.node;
-      if (s.model.node_name(node) != binding.body["target"]["name"].as_string()) return;
-      s.bind(binding);
+      if (s.model.node_name(node) != failed.binding.body["target"]["name"].as_string()) return;
+      s.bind(failed.binding);
       s.send_binds();
     });
   }

@@ -286,6 +286,27 @@ TEST_F(SchedulerLeadTest, A_write_without_an_answer_is_given_up_and_settled_by_r
   EXPECT_THAT(api.binds, SizeIs(1)) << "it was bound all the same";
 }
 
+TEST_F(SchedulerLeadTest, A_bind_of_an_earlier_term_is_not_sent_again) {
+  api.put("nodes", node_object("n", 1));
+  Replica& one = replica();
+  one.lead();
+  settle();
+  api.refuse = [](const kube::Request& r) -> std::optional<Code> {
+    if (r.subresource == "binding") return Code::kUnavailable;
+    return std::nullopt;
+  };
+  put(pod_object("p", "{}", 1));
+  settle(millis(500));  // it is to be sent again
+  one.lose();
+  put(bound(pod_object("q", "{}", 1), "n", "0"));
+  settle(millis(100));
+  one.lead();
+  api.refuse = nullptr;
+  settle(seconds(30));
+  EXPECT_THAT(api.binds, IsEmpty()) << "another has given the place away";
+  EXPECT_EQ(one.scheduler->stats().assumed, 0U);
+}
+
 TEST_F(SchedulerLeadTest, Evictions_that_were_not_sent_are_dropped_with_the_term) {
   api.put("nodes", node_object("n", 2));
   Replica& first = replica();

@@ -41,6 +41,7 @@ struct Telling {
 struct FailedBind {
   kube::Request binding{};
   base::Error error{};
+  uint64_t term = 0;  // in which it was decided
 };
 
 struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
@@ -77,7 +78,8 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   kube::Request binding_of(const PodEntry& pod, const BindDecision& decision) const;
   void bind(kube::Request binding);
   void send_binds();
-  void bind_done(const std::string& key, const kube::Request& binding, const kube::Reply& reply);
+  void bind_done(const std::string& key, const kube::Request& binding, uint64_t term,
+                 const kube::Reply& reply);
   void settle(const std::string& key, const FailedBind& bind, base::Duration wait);
   void settled(const std::string& key, const FailedBind& failed, base::Duration wait,
                const kube::Reply& reply);
