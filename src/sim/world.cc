@@ -15,7 +15,7 @@ using json::Value;
 using kube::Object;
 using kube::WatchEvent;
 
-constexpr int kRestAttempts = 4;
+constexpr int kRestAttempts = 24;  // two minutes: victims may take 40 s, one after the other
 
 std::string_view word(WatchEvent::Type type) {
   switch (type) {
