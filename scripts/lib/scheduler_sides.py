@@ -82,7 +82,8 @@ class Lab(ControlPlane):
             'users': [{'name': 'lab', 'user': {'client-certificate': f'{self.pki}/admin.crt',
                                                'client-key': f'{self.pki}/admin.key'}}]})
         if self.name == 'tessera':
-            return [program('tessera'), 'scheduler', '--kubeconfig', kubeconfig, '--name', 'default-scheduler']
+            return [program('tessera'), 'scheduler', '--kubeconfig', kubeconfig, '--name', 'default-scheduler',
+                    '--no-leader-election']
         config = os.path.join(self.folder, 'kube-scheduler.config')
         write_json(config, {**KUBE_SCHEDULER_CONFIG, 'clientConnection': {
             'kubeconfig': kubeconfig, 'qps': 5000, 'burst': 5000}})
