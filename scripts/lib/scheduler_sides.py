@@ -37,7 +37,7 @@ KUBE_SCHEDULER_CONFIG = {
         {'name': 'NodeResourcesFit', 'args': {'scoringStrategy': {
             'type': 'MostAllocated', 'resources': [{'name': 'nvidia.com/gpu', 'weight': 1}]}}}]}]}
 SETTINGS = {
-    'tessera': 'tessera scheduler, defaults',
+    'tessera': 'tessera scheduler, defaults, no leader election',
     'kube-scheduler': 'qps and burst 5000, no leader election, MostAllocated on nvidia.com/gpu; for gangs ' + GATES,
 }
 
