@@ -49,10 +49,10 @@ TEST(Interner, A_change_of_an_interned_value_changes_no_other) {
 }
 
 TEST(Interner, What_was_changed_in_place_is_looked_at_again) {
-  Interner interner(64);
+  Interner interner(1 << 16);
   Value a = *parse(R"({"spec":{"x":"a text of some length"}})");
   interner.intern(a);
-  interner = Interner(64);  // nothing shares it now
+  interner = Interner(1 << 16);  // nothing shares it now
   a.ref("spec", "x") = "another text of some length";
   interner.intern(a);
   Value b = *parse(R"({"spec":{"x":"another text of some length"}})");
