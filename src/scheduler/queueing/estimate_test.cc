@@ -69,6 +69,9 @@ TEST(Estimates, who_runs_over_is_expected_to_take_twice_as_long) {
   world.lab.pass(base::seconds(350));
   world.lab.settle();
   EXPECT_EQ(*world.wait(waits).planned_start, world.at(800));
+  world.lab.pass(base::seconds(400));
+  world.lab.settle();
+  EXPECT_FALSE(world.wait(waits).planned_start) << "nothing is known of it any more";
   Gang gang;
   gang.spec.estimate = base::Duration{INT64_MAX / 2};
   EXPECT_FALSE(estimate_of(world.lab.engine, gang, base::Duration{INT64_MAX - 1}));

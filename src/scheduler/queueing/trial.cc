@@ -17,9 +17,11 @@ std::optional<base::Duration> estimate_of(const Engine& engine, const Gang& gang
   if (!engine.options().estimates || !gang.spec.estimate || runtime_of(engine, gang))
     return std::nullopt;
   constexpr int64_t kLeast = 1'000'000'000;
+  constexpr int kDoublings = 3;
   int64_t length = std::max(gang.spec.estimate->ns, kLeast);
-  while (length <= elapsed.ns) {
-    if (length > INT64_MAX / 4) return std::nullopt;
+  // Who has outrun it so often is no longer guessed about: a start planned by it would be put off again and again.
+  for (int doubled = 0; length <= elapsed.ns; ++doubled) {
+    if (doubled == kDoublings || length > INT64_MAX / 4) return std::nullopt;
     length *= 2;
   }
   return base::Duration{length};
