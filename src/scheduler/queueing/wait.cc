@@ -63,7 +63,7 @@ std::string capacity_text(const Engine& engine, GangId id, const Wait& wait) {
                        gang.spec.min_members, text);
   const std::string nearest = verdict.nearest_text(engine.cluster());
   if (!nearest.empty()) text += " " + nearest + ".";
-  if (verdict.code == base::Code::kNever && verdict.nodes > 0)
+  if (verdict.code == base::Code::kNever && verdict.nodes > 0 && nearest.empty())
     text += " (no node could hold it even when empty)";
   return text;
 }
