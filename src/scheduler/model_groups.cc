@@ -132,6 +132,10 @@ void Model::read_group_of(int32_t slot, base::Time now) {
 
 void Model::join(int32_t slot, Group reading, base::Time now) {
   PodEntry& pod = entry(slot);
+  // One that is leaving holds its place, and others wait for it, until it has gone: no other group changes that.
+  const bool leaving =
+      pod.member.valid() && engine_.member(pod.member).state == queueing::MemberState::kLeaving;
+  if (leaving && (pod.group != reading.key || pod.subgroup != reading.subgroup)) return;
   if (pod.group != reading.key) {
     const bool sat = pod.member.valid() && !pod.node.empty();
     if (pod.member.valid() && !pod.assumed) drop_member(pod, now);

@@ -509,6 +509,28 @@ TEST_F(ModelTest,
   EXPECT_TRUE(wait_of(again).estimated);
 }
 
+// Found by the simulated world with queues, seed 100141.
+TEST_F(ModelTest, A_victim_that_another_group_claims_meanwhile_has_not_gone) {
+  add_node("n", 2);
+  const auto job = [](const char* annotations) {
+    return fmt::format(
+        "{{apiVersion: batch/v1, kind: Job, metadata: {{name: j, namespace: default, uid: ju, "
+        "annotations: {}}}, spec: {{parallelism: 1}}}}",
+        annotations);
+  };
+  object(job("{tessera.dev/min-members: '1'}"));
+  see(pod_object("low", R"(metadata: {ownerReferences: [
+      {apiVersion: batch/v1, kind: Job, name: j, uid: ju, controller: true}]})",
+                 2));
+  bind_all();
+  see(pod_object("high", "spec: {priority: 10}", 2));
+  ASSERT_THAT(cycle(), ElementsAre("!low"));
+  object(job("{}"));
+  EXPECT_THAT(cycle(), IsEmpty()) << "it still runs";
+  gone("low");
+  EXPECT_THAT(cycle(), ElementsAre("high>n"));
+}
+
 TEST_F(ModelTest, A_copy_decides_for_itself) {
   add_node("n", 4);
   see(pod_object("p", "{}", 4));

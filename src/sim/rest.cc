@@ -117,6 +117,9 @@ base::Status check_job(const Object& job, const RestView& view) {
     if (!finished(pod)) return {};
     if (view.now - time_at(condition(pod, "Ready")["lastTransitionTime"]) <= kJobBackOff) return {};
   }
+  // Evicted pods leave nothing behind that would say since when the job backs off.
+  const bool evicted = !job.annotation("tessera.dev/evictions-allowed").empty();
+  if (evicted && job.get("status", "failed").as_int(0) > 0) return {};
   return error(Code::kInternal, "job {} is not finished and has no pod under way", job.key());
 }
 

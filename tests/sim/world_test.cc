@@ -108,7 +108,8 @@ TEST(World, Gangs_queues_and_evictions_keep_the_invariants_whatever_fails) {
 
 // Each of these broke a rule once.
 TEST(World, Seeds_that_found_something_stay_well) {
-  run(1549, false, true);  // nodes were kept idle until the end of a job that has none
+  run(1549, false, true);   // nodes were kept idle until the end of a job that has none
+  run(100141, true, true);  // a victim whose group was read anew counted as gone
   run(307, true, true);  // a bind that was refused gave away the place that others were evicted for
 }
 
