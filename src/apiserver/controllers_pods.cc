@@ -4,6 +4,8 @@
 #include <charconv>
 #include <tuple>
 
+#include "kube/pod_phase.h"
+
 namespace tessera::apiserver::controller {
 
 using json::Value;
@@ -27,8 +29,7 @@ Value controller_reference(const Object& owner, const Kind& kind) {
 }
 
 bool is_finished(const Object& pod) {
-  const std::string_view phase = pod.get("status", "phase").as_string();
-  return phase == "Succeeded" || phase == "Failed";
+  return kube::has_ended(pod);
 }
 
 bool is_active(const Object& pod) {

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/log.h"
+
 namespace tessera::cli {
 namespace {
 
@@ -12,6 +14,20 @@ std::string env(const char* name) {
 }
 
 }  // namespace
+
+EndSignals::EndSignals() {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGINT);
+  sigaddset(&signals_, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void EndSignals::wait() const {
+  int signal = 0;
+  sigwait(&signals_, &signal);
+  base::log_info("stopping signal={}", signal);
+}
 
 int fail(const base::Error& error) {
   fmt::print(stderr, "error: {}\n", error.message);

@@ -1,6 +1,7 @@
 // The commands: each declares its options on the command line; one file a command.
 #pragma once
 
+#include <csignal>
 #include <string>
 
 #include "base/result.h"
@@ -22,6 +23,17 @@ void add_world(CommandLine& line);
 void add_why(CommandLine& line);
 void add_store(CommandLine& line);
 void add_version(CommandLine& line);
+
+// What ends a command that runs until it is told: SIGINT or SIGTERM. Made before any thread starts, so that only wait() gets
+// them; SIGPIPE ends nothing from then on.
+class EndSignals {
+ public:
+  EndSignals();
+  void wait() const;
+
+ private:
+  sigset_t signals_{};
+};
 
 // Prints the error and answers the exit status: 1.
 int fail(const base::Error& error);

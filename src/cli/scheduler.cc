@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 
@@ -99,13 +98,7 @@ int run_scheduler(const SchedulerArgs& args) {
   base::set_log_level(args.verbose ? base::LogLevel::kDebug : base::LogLevel::kInfo);
   auto options = options_of(args);
   if (!options) return fail(options.error());
-  // Blocked before any thread starts, so that only sigwait below gets them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+  const EndSignals end;
 
   base::LoopThread loop("scheduler");
   SchedulerProcess process(std::move(*options), loop);
@@ -113,9 +106,7 @@ int run_scheduler(const SchedulerArgs& args) {
     loop.stop();
     return fail(started.error());
   }
-  int signal = 0;
-  sigwait(&signals, &signal);
-  base::log_info("stopping signal={}", signal);
+  end.wait();
   process.stop();
   return 0;
 }

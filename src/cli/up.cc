@@ -3,7 +3,6 @@
 // Seven threads: HTTP, the API's commits, requests in turn by user, the audit log, controllers, scheduler, kubelets. Each component lives on its own executor with
 // its own LocalClient; they meet only in the API.
 
-#include <csignal>
 #include <future>
 #include <memory>
 
@@ -250,13 +249,7 @@ class Stack {
 
 int up(const UpOptions& options) {
   base::set_log_level(options.verbose ? base::LogLevel::kDebug : base::LogLevel::kInfo);
-  // Blocked before any thread starts, so that only sigwait below gets them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+  const EndSignals end;
   Stack stack(options);
   if (auto status = stack.start(); !status) return fail(status.error());
   fmt::print("ready {}\n", stack.url());
@@ -265,9 +258,7 @@ int up(const UpOptions& options) {
       "This is an embedded Kubernetes API for trying, testing and simulating on one machine;\n"
       "GPUs and kubelets are simulated. End it with Ctrl-C.\n");
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&signals, &signal);
-  base::log_info("stopping signal={}", signal);
+  end.wait();
   stack.stop();
   return 0;
 }

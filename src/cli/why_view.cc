@@ -8,6 +8,7 @@
 #include <map>
 
 #include "json/parse.h"
+#include "kube/pod_phase.h"
 #include "scheduler/conditions.h"
 #include "scheduler/group_reading.h"
 #include "scheduler/watched_kinds.h"
@@ -77,12 +78,9 @@ std::string_view phase_of(const Object& pod) {
   return pod.get("status", "phase").as_string();
 }
 
-bool finished(const Object& pod) {
-  return phase_of(pod) == "Succeeded" || phase_of(pod) == "Failed";
-}
-
 bool waits(const Object& pod) {
-  return !finished(pod) && !pod.deleting() && pod.get("spec", "nodeName").as_string().empty();
+  return !kube::has_ended(pod) && !pod.deleting() &&
+         pod.get("spec", "nodeName").as_string().empty();
 }
 
 std::optional<base::Time> placed_at(const Object& pod) {

@@ -249,8 +249,11 @@ std::unique_ptr<Transport> make_tls_client_transport(int fd, SSL_CTX* context,
   return std::make_unique<TlsTransport>(fd, std::move(ssl));
 }
 
-base::Result<SslContextPtr> make_server_context(const ServerOptions& options) {
-  SslContextPtr context(SSL_CTX_new(TLS_server_method()));
+namespace {
+
+// What holds for either end.
+base::Result<SslContextPtr> make_context(const SSL_METHOD* method) {
+  SslContextPtr context(SSL_CTX_new(method));
   if (!context) {
     return base::error(base::Code::kInternal, "cannot make a TLS context: {}", openssl_error());
   }
@@ -262,6 +265,14 @@ base::Result<SslContextPtr> make_server_context(const ServerOptions& options) {
                           SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   // Sessions are resumed from tickets, which the client keeps; nothing is cached here.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  return context;
+}
+
+}  // namespace
+
+base::Result<SslContextPtr> make_server_context(const ServerOptions& options) {
+  TS_TRY(SslContextPtr context, make_context(TLS_server_method()));
+  SSL_CTX* c = context.get();
   SSL_CTX_set_num_tickets(c, 1);
   SSL_CTX_set_timeout(c, 3600);
   static constexpr unsigned char kSessionContext[] = "tessera";
@@ -275,16 +286,8 @@ base::Result<SslContextPtr> make_server_context(const ServerOptions& options) {
 base::Result<SslContextPtr> make_client_context(const std::string& ca_pem,
                                                 const std::string& certificate_pem,
                                                 const std::string& private_key_pem) {
-  SslContextPtr context(SSL_CTX_new(TLS_client_method()));
-  if (!context) {
-    return base::error(base::Code::kInternal, "cannot make a TLS context: {}", openssl_error());
-  }
+  TS_TRY(SslContextPtr context, make_context(TLS_client_method()));
   SSL_CTX* c = context.get();
-  SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
-  SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-  SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                          SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER, nullptr);
   static constexpr unsigned char kHttp11[] = "\x08http/1.1";
   SSL_CTX_set_alpn_protos(c, kHttp11, sizeof kHttp11 - 1);

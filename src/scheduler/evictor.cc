@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "scheduler/pod_requests.h"
 
 namespace tessera::scheduler {
 namespace {
@@ -10,8 +11,6 @@ namespace {
 using base::Code;
 
 constexpr int kRefusalsMax = 4;
-constexpr base::Duration kWaitFirst = base::seconds(1);
-constexpr base::Duration kWaitMax = base::seconds(10);
 
 }  // namespace
 
@@ -21,7 +20,6 @@ struct Evictor::State : std::enable_shared_from_this<Evictor::State> {
 
   struct One {
     EvictDecision decision;
-    std::string uid;
     std::string batch;
     int refusals = 0;
     int tries = 0;
@@ -52,20 +50,17 @@ void Evictor::State::send(const std::string& pod) {
   if (found == ones.end()) return;
   const One& one = found->second;
   const size_t slash = pod.find('/');
-  kube::Request request;
-  request.verb = kube::Verb::kCreate;
-  request.gvr = kube::core_v1("pods");
-  request.ns = pod.substr(0, slash);
-  request.name = pod.substr(slash + 1);
-  request.subresource = "eviction";
+  kube::Request request =
+      pod_request(kube::Verb::kCreate, pod.substr(0, slash), pod.substr(slash + 1), "eviction");
   using json::Value;
   request.body = Value::object(
       {{"apiVersion", "policy/v1"},
        {"kind", "Eviction"},
        {"metadata", Value::object({{"name", request.name}, {"namespace", request.ns}})},
-       {"deleteOptions", Value::object({{"preconditions", Value::object({{"uid", one.uid}})}})}});
+       {"deleteOptions",
+        Value::object({{"preconditions", Value::object({{"uid", one.decision.uid}})}})}});
   client.call(std::move(request),
-              [weak = weak_from_this(), pod, uid = one.uid](const kube::Reply& reply) {
+              [weak = weak_from_this(), pod, uid = one.decision.uid](const kube::Reply& reply) {
                 if (auto self = weak.lock()) self->answered(pod, uid, reply);
               });
 }
@@ -73,7 +68,7 @@ void Evictor::State::send(const std::string& pod) {
 void Evictor::State::answered(const std::string& pod, const std::string& uid,
                               const kube::Reply& reply) {
   const auto found = ones.find(pod);
-  if (found == ones.end() || found->second.uid != uid) return;
+  if (found == ones.end() || found->second.decision.uid != uid) return;
   One& one = found->second;
   if (reply || reply.error().code == Code::kNotFound) return went(pod);
   const Code code = reply.error().code;
@@ -90,13 +85,11 @@ void Evictor::State::answered(const std::string& pod, const std::string& uid,
 }
 
 void Evictor::State::again(const std::string& pod, const std::string& uid, int tries) {
-  base::Duration wait = kWaitFirst;
-  for (int i = 1; i < tries && wait < kWaitMax; ++i) wait = wait * 2;
-  executor.post_after(std::min(wait, kWaitMax), [weak = weak_from_this(), pod, uid] {
+  executor.post_after(back_off(tries), [weak = weak_from_this(), pod, uid] {
     auto self = weak.lock();
     if (!self) return;
     const auto found = self->ones.find(pod);
-    if (found != self->ones.end() && found->second.uid == uid) self->send(pod);
+    if (found != self->ones.end() && found->second.decision.uid == uid) self->send(pod);
   });
 }
 
@@ -139,15 +132,13 @@ Evictor::Evictor(kube::Client& client, base::Executor& executor, Hooks hooks)
 
 Evictor::~Evictor() = default;
 
-void Evictor::evict(const std::vector<EvictDecision>& decisions,
-                    const std::vector<std::string>& uids) {
+void Evictor::evict(const std::vector<EvictDecision>& decisions) {
   std::map<std::string, std::string> names;  // a group may be made room for more than once
   std::vector<std::string> now;
-  for (size_t i = 0; i < decisions.size(); ++i) {
-    const EvictDecision& decision = decisions[i];
+  for (const EvictDecision& decision : decisions) {
     std::string& name = names[decision.batch];
     if (name.empty()) name = decision.batch + "/" + std::to_string(++state_->made);
-    state_->ones[decision.pod] = {decision, uids[i], name, 0, 0};
+    state_->ones[decision.pod] = {decision, name, 0, 0};
     State::Batch& batch = state_->batches[name];
     if (decision.budgeted) {
       ++batch.asked_first;

@@ -28,8 +28,7 @@ class Evictor {
   Evictor(kube::Client& client, base::Executor& executor, Hooks hooks);
   ~Evictor();
 
-  // `uids` are those of the pods, in the same order.
-  void evict(const std::vector<EvictDecision>& decisions, const std::vector<std::string>& uids);
+  void evict(const std::vector<EvictDecision>& decisions);
   // The pod is gone, or nothing is to be asked for any more.
   void forget(const std::string& pod);
   void forget_all();

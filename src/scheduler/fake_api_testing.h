@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/executor.h"
+#include "base/loop_clock.h"
 #include "kube/client.h"
 #include "scheduler/scheduler_testing.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "kube/pod_phase.h"
 #include "kube/volumes.h"
 #include "scheduler/group_reading.h"
 #include "scheduler/model_reading.h"
@@ -18,11 +19,6 @@ using kube::Object;
 using queueing::MemberId;
 using queueing::MemberState;
 
-bool finished_phase(const Object& pod) {
-  const std::string_view phase = pod.get("status", "phase").as_string();
-  return phase == "Succeeded" || phase == "Failed";
-}
-
 bool same_annotations(const Object& a, const Object& b) {
   const json::Value& before = a.metadata()["annotations"];
   const json::Value& after = b.metadata()["annotations"];
@@ -31,9 +27,7 @@ bool same_annotations(const Object& a, const Object& b) {
   const auto asks = [](const json::Value& all) {
     json::Value out = all.is_object() ? all : json::Value::object();
     out.erase(kVerdictAnnotation);
-    for (const char* written :
-         {"tessera.dev/gpus", "tessera.dev/share-milli", "tessera.dev/share-gpus"})
-      out.erase(written);
+    for (const std::string_view written : kPlacementAnnotations) out.erase(written);
     return out;
   };
   return asks(before) == asks(after);
@@ -195,7 +189,7 @@ bool Model::on_pod(const std::string& key, const Object& after, base::Time now) 
   }
   if (!after) return room;
   const bool mine = ours(after);
-  if (!mine && (node_of(after).empty() || finished_phase(after)))
+  if (!mine && (node_of(after).empty() || kube::has_ended(after)))
     return (slot >= 0 && forget(slot, now)) || room;
   const bool added = slot < 0;
   if (added) slot = make_slot(key);
@@ -212,7 +206,7 @@ bool Model::on_pod(const std::string& key, const Object& after, base::Time now) 
   if (news) read_request(pod);
   if (news) read_group_of(slot, now);
   touched_.insert(entry(slot).group);
-  if (finished_phase(after)) return finish(slot, now) || room;
+  if (kube::has_ended(after)) return finish(slot, now) || room;
   if (node_of(after).empty()) return see_waiting(slot, now) || room;
   // Only the first sight of a binding, and changed annotations, change what is charged.
   if (pod.node != node_of(after) || annotated) room |= see_bound(slot, now);
@@ -225,9 +219,7 @@ void Model::settle_found(base::Time now) {
   engine_.settle_found(now);
   for (const auto& [key, group] : groups_) touched_.insert(key);
   for (const auto& [key, object] : objects_) {
-    if (object.kind() == "PodGroup")
-      touched_.insert(fmt::format("PodGroup.{}/{}/{}", group_of(object.api_version()), object.ns(),
-                                  object.name()));
+    if (object.kind() == "PodGroup") touched_.insert(pod_group_key(object));
   }
 }
 
@@ -276,19 +268,16 @@ void Model::drop_member(PodEntry& pod, base::Time now) {
   engine_.remove_member(std::exchange(pod.member, MemberId()), now);
 }
 
+bool Model::has_place(const PodEntry& pod) const {
+  return pod.member.valid() && engine_.member(pod.member).state != MemberState::kWaiting;
+}
+
 bool Model::forget(int32_t slot, base::Time now) {
   PodEntry& pod = entry(slot);
-  const bool placed =
-      pod.member.valid() && engine_.member(pod.member).state != MemberState::kWaiting;
+  const bool placed = has_place(pod);
   drop_member(pod, now);
   leave(slot, now);
-  for (const uint64_t object : asked_of_[static_cast<size_t>(slot)]) {
-    const auto readers = readers_.find(object);
-    if (readers == readers_.end()) continue;
-    readers->second.erase(slot);
-    if (readers->second.empty()) readers_.erase(readers);
-  }
-  asked_of_[static_cast<size_t>(slot)].clear();
+  reads(slot, {});
   if (const auto waits = unseated_.find(pod.node); waits != unseated_.end()) {
     waits->second.erase(slot);
     if (waits->second.empty()) unseated_.erase(waits);
@@ -304,8 +293,7 @@ bool Model::forget(int32_t slot, base::Time now) {
 
 bool Model::finish(int32_t slot, base::Time now) {
   PodEntry& pod = entry(slot);
-  const bool placed =
-      pod.member.valid() && engine_.member(pod.member).state != MemberState::kWaiting;
+  const bool placed = has_place(pod);
   drop_member(pod, now);
   with_claims_.erase(pod.object.key());
   pod.finished = true;
@@ -432,6 +420,7 @@ Decisions Model::cycle(base::Time now) {
     if (pod.object.deleting()) continue;  // its place is waited for all the same
     EvictDecision decision;
     decision.pod = pod.object.key();
+    decision.uid = pod.uid;
     decision.reason = evict.reason;
     decision.budgeted = !engine_.member(evict.member).spec.budgets.empty();
     decision.why = evict_text(engine_, evict);

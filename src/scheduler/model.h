@@ -45,7 +45,8 @@ struct BindDecision {
 };
 
 struct EvictDecision {
-  std::string pod;
+  std::string pod;  // key
+  std::string uid;
   std::string why;  // a sentence that names who needs the place
   queueing::EvictReason reason = queueing::EvictReason::kPreempted;
   bool budgeted =
@@ -193,6 +194,17 @@ class Model {
   bool seat(int32_t slot, base::Time now);
   void reseat_on(const std::string& node, base::Time now);
   void note_member(int32_t slot);
+  bool has_place(const PodEntry& pod) const;
+  void reads(int32_t slot, std::vector<uint64_t> objects);
+  // Those that cover the pod.
+  template <class Self, class Visit>
+  static void each_budget(Self& self, const PodEntry& pod, Visit visit) {
+    const auto here = self.budgets_.find(std::string(pod.object.ns()));
+    if (here == self.budgets_.end()) return;
+    for (auto& [name, budget] : here->second) {
+      if (budget.selector.matches(pod.object.metadata()["labels"])) visit(budget);
+    }
+  }
   void spend_budgets(const PodEntry& pod);
   void restore_budgets(const PodEntry& pod);
   queueing::MemberSpec member_spec(const PodEntry& pod);

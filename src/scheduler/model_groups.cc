@@ -116,18 +116,22 @@ void Model::read_group_of(int32_t slot, base::Time now) {
   if (never_a_victim(pod.object)) reading.spec.preemptible = false;
   std::ranges::sort(asked);
   asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
-  std::vector<uint64_t>& before = asked_of_[static_cast<size_t>(slot)];
-  if (before != asked) {
-    for (const uint64_t object : before) {
-      const auto readers = readers_.find(object);
-      if (readers == readers_.end()) continue;
-      readers->second.erase(slot);
-      if (readers->second.empty()) readers_.erase(readers);
-    }
-    for (const uint64_t object : asked) readers_[object].insert(slot);
-    before = std::move(asked);
-  }
+  reads(slot, std::move(asked));
   join(slot, std::move(reading), now);
+}
+
+// The group of this pod is read from these objects, and no others.
+void Model::reads(int32_t slot, std::vector<uint64_t> objects) {
+  std::vector<uint64_t>& before = asked_of_[static_cast<size_t>(slot)];
+  if (before == objects) return;
+  for (const uint64_t object : before) {
+    const auto readers = readers_.find(object);
+    if (readers == readers_.end()) continue;
+    readers->second.erase(slot);
+    if (readers->second.empty()) readers_.erase(readers);
+  }
+  for (const uint64_t object : objects) readers_[object].insert(slot);
+  before = std::move(objects);
 }
 
 void Model::join(int32_t slot, Group reading, base::Time now) {
@@ -262,8 +266,7 @@ bool Model::on_object(const Object& before, const Object& after, base::Time now)
     (void)now;
     return true;
   }
-  if (kind == "PodGroup")
-    touched_.insert(fmt::format("PodGroup.{}/{}/{}", group, object.ns(), object.name()));
+  if (kind == "PodGroup") touched_.insert(pod_group_key(object));
   const auto known = objects_.find(key);
   const bool same = known != objects_.end() && same_wish(known->second, after);
   if (after) objects_[key] = after;
@@ -335,9 +338,8 @@ void Model::refresh_queues(base::Time now) {
   engine_.set_queues(std::move(specs), now);
   ++queues_read_;
   // Whether they may enter their queue is told of groups that have no pods yet.
-  each_object("scheduling.volcano.sh", "PodGroup", [&](const Object& group) {
-    touched_.insert(fmt::format("PodGroup.scheduling.volcano.sh/{}/{}", group.ns(), group.name()));
-  });
+  each_object("scheduling.volcano.sh", "PodGroup",
+              [&](const Object& group) { touched_.insert(pod_group_key(group)); });
   restore_history(now);
   if (names == names_before) return;
   for (const auto& [key, slot] : by_key_)
@@ -426,11 +428,7 @@ void Model::rebudget(const std::string& ns) {
 std::vector<BudgetId> Model::budgets_of(const PodEntry& pod) const {
   std::vector<BudgetId> out;
   if (pod.no_victim) out.push_back(kNever);
-  const auto here = budgets_.find(std::string(pod.object.ns()));
-  if (here == budgets_.end()) return out;
-  for (const auto& [name, budget] : here->second) {
-    if (budget.selector.matches(pod.object.metadata()["labels"])) out.push_back(budget.id);
-  }
+  each_budget(*this, pod, [&](const Budget& budget) { out.push_back(budget.id); });
   // The Eviction API refuses a pod that two budgets cover.
   if (out.size() > 1) out = {kNever};
   return out;
@@ -438,24 +436,18 @@ std::vector<BudgetId> Model::budgets_of(const PodEntry& pod) const {
 
 // Nothing came of what had been decided.
 void Model::restore_budgets(const PodEntry& pod) {
-  const auto here = budgets_.find(std::string(pod.object.ns()));
-  if (here == budgets_.end()) return;
-  for (auto& [name, budget] : here->second) {
-    if (!budget.selector.matches(pod.object.metadata()["labels"])) continue;
+  each_budget(*this, pod, [&](Budget& budget) {
     budget.allowed = budget.told;
     engine_.set_budget(budget.id, budget.allowed);
-  }
+  });
 }
 
 // What has been decided counts before the API says so.
 void Model::spend_budgets(const PodEntry& pod) {
-  const auto here = budgets_.find(std::string(pod.object.ns()));
-  if (here == budgets_.end()) return;
-  for (auto& [name, budget] : here->second) {
-    if (!budget.selector.matches(pod.object.metadata()["labels"])) continue;
+  each_budget(*this, pod, [&](Budget& budget) {
     budget.allowed = std::max<int64_t>(budget.allowed - 1, 0);
     engine_.set_budget(budget.id, budget.allowed);
-  }
+  });
 }
 
 }  // namespace tessera::scheduler

@@ -76,6 +76,11 @@ std::string object_key(std::string_view group, std::string_view kind, std::strin
   return fmt::format("{}/{}/{}/{}", group, kind, ns, name);
 }
 
+std::string pod_group_key(const kube::Object& pod_group) {
+  return fmt::format("PodGroup.{}/{}/{}", group_of(pod_group.api_version()), pod_group.ns(),
+                     pod_group.name());
+}
+
 std::string object_key(const kube::Object& object) {
   return object_key(group_of(object.api_version()), object.kind(), object.ns(), object.name());
 }

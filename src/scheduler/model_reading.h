@@ -24,6 +24,8 @@ std::string evict_text(const queueing::Engine& engine, const queueing::Evict& ev
 std::string object_key(std::string_view group, std::string_view kind, std::string_view ns,
                        std::string_view name);
 std::string object_key(const kube::Object& object);
+// Group::key of the pods that name this PodGroup, in any dialect that has objects for it.
+std::string pod_group_key(const kube::Object& pod_group);
 std::string_view api_group_of(const kube::Object& object);
 
 }  // namespace tessera::scheduler

@@ -24,12 +24,6 @@ bool may_pass(Code code) {
   return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kTooManyRequests;
 }
 
-Duration back_off(int failures) {
-  Duration wait = kBackOffFirst;
-  for (int i = 1; i < failures && wait < kBackOffMax; ++i) wait = wait * 2;
-  return std::min(wait, kBackOffMax);
-}
-
 }  // namespace
 
 void Scheduler::State::place(const BindDecision& decision) {
@@ -58,12 +52,8 @@ kube::Request Scheduler::State::binding_of(const PodEntry& pod,
   const std::string node(model.node_name(decision.placement.node));
   Value annotations = Value::object();
   for (const auto& [name, value] : model.annotations_of(decision)) annotations.set(name, value);
-  kube::Request request;
-  request.verb = kube::Verb::kCreate;
-  request.gvr = kube::core_v1("pods");
-  request.ns = pod.object.ns();
-  request.name = pod.object.name();
-  request.subresource = "binding";
+  kube::Request request = pod_request(kube::Verb::kCreate, std::string(pod.object.ns()),
+                                      std::string(pod.object.name()), "binding");
   request.body = Value::object(
       {{"apiVersion", "v1"},
        {"kind", "Binding"},

@@ -40,7 +40,6 @@ void Scheduler::State::evict(const std::vector<EvictDecision>& decisions) {
   for (const EvictDecision& decision : decisions) {
     const PodEntry& pod = *model.find(decision.pod);
     batch->decisions.push_back(decision);
-    batch->uids.push_back(pod.uid);
     for (const json::Value& owner : pod.object.metadata()["ownerReferences"].items()) {
       if (owner["controller"].as_bool() && owner["kind"].as_string() == "Job" &&
           group_of(owner["apiVersion"].as_string()) == "batch")
@@ -73,14 +72,11 @@ void Scheduler::State::evict(const std::vector<EvictDecision>& decisions) {
 // Those that have gone meanwhile, or are to stay, are left out.
 void Scheduler::State::evict_now(const Eviction& batch) {
   std::vector<EvictDecision> decisions;
-  std::vector<std::string> uids;
-  for (size_t i = 0; i < batch.decisions.size(); ++i) {
-    const PodEntry* pod = model.find(batch.decisions[i].pod);
-    if (pod == nullptr || pod->uid != batch.uids[i] || !pod->leaving) continue;
-    decisions.push_back(batch.decisions[i]);
-    uids.push_back(batch.uids[i]);
+  for (const EvictDecision& decision : batch.decisions) {
+    const PodEntry* pod = model.find(decision.pod);
+    if (pod != nullptr && pod->uid == decision.uid && pod->leaving) decisions.push_back(decision);
   }
-  if (!decisions.empty()) evictor->evict(decisions, uids);
+  if (!decisions.empty()) evictor->evict(decisions);
 }
 
 }  // namespace tessera::scheduler

@@ -159,42 +159,34 @@ void Scheduler::State::tell(const PodEntry& pod, const std::string& why) {
     telling.members = gang.members.size();
   }
   const auto verdict = verdict_for(pod, why);
+  const int64_t position = verdict ? verdict->position : 0;
+  const std::string whole = verdict ? to_json(*verdict).dump() : std::string();
   // Every start before it moves its position: that alone is written now and then.
-  std::string lasting;
-  if (verdict) {
+  std::string lasting = whole;
+  if (position != 0) {
     Verdict without_position = *verdict;
     without_position.position = 0;
     lasting = to_json(without_position).dump();
   }
-  if (telling.told.empty() &&
-      says_already(pod.object, why, verdict ? to_json(*verdict).dump() : std::string())) {
+  if (telling.told.empty() && says_already(pod.object, why, whole)) {
     telling.told = why;
     telling.verdict = lasting;
-    telling.position = verdict ? verdict->position : 0;
+    telling.position = position;
     telling.written_at = now();
   }
   if (telling.told == why && telling.verdict == lasting &&
-      (!verdict || verdict->position == telling.position ||
-       now() - telling.written_at < kPositionPeriod))
+      (position == telling.position || now() - telling.written_at < kPositionPeriod))
     return;
-  telling.position = verdict ? verdict->position : 0;
+  telling.position = position;
   const bool news = telling.told != why;
   const bool held_one = !telling.verdict.empty();
   telling.told = why;
   telling.written_at = now();
-  kube::Request request;
-  request.verb = kube::Verb::kPatch;
-  request.gvr = kube::core_v1("pods");
-  request.ns = pod.object.ns();
-  request.name = pod.object.name();
-  request.subresource = "status";
-  request.patch_type = kube::PatchType::kStrategic;
-  request.body = Value::object(
-      {{"metadata", Value::object({{"uid", pod.uid}})},
-       {"status", Value::object({{"conditions",
-                                  Value::array({unschedulable(pod.object, why, clock.now())})}})}});
+  kube::Request request = pod_status_patch(
+      pod.object, kube::PatchType::kStrategic,
+      Value::object({{"conditions", Value::array({unschedulable(pod.object, why, clock.now())})}}));
   if (verdict)
-    request.body.ref("metadata", "annotations", kVerdictAnnotation) = to_json(*verdict).dump();
+    request.body.ref("metadata", "annotations", kVerdictAnnotation) = whole;
   else if (held_one)
     request.body.ref("metadata", "annotations", kVerdictAnnotation) = Value();
   telling.verdict = std::move(lasting);

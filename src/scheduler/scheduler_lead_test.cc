@@ -21,16 +21,6 @@ using ::testing::SizeIs;
 using testing::with;
 using testing::yaml;
 
-class LoopClock : public base::Clock {
- public:
-  explicit LoopClock(const base::ManualLoop& loop) : loop_(loop) {}
-  base::Time now() const override { return base::Time{1'767'225'600'000'000'000} + loop_.now(); }
-  base::Duration monotonic() const override { return loop_.now(); }
-
- private:
-  const base::ManualLoop& loop_;
-};
-
 // The way of one process to the API: its watches may fall behind, and its writes are counted.
 class Line : public kube::Client {
  public:
@@ -115,7 +105,7 @@ spec: {{schedulingPolicy: {{gang: {{minCount: {}}}}}}}
   }
 
   base::ManualLoop loop;
-  LoopClock clock{loop};
+  base::LoopClock clock{loop};
   testing::FakeApi api{loop};
   std::vector<std::unique_ptr<Replica>> replicas;
 };

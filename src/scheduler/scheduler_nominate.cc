@@ -32,16 +32,9 @@ bool Scheduler::State::nominate_in(const GroupEntry& group) {
 }
 
 void Scheduler::State::write_nomination(const PodEntry& pod, const std::string& node) {
-  kube::Request request;
-  request.verb = kube::Verb::kPatch;
-  request.gvr = kube::core_v1("pods");
-  request.ns = pod.object.ns();
-  request.name = pod.object.name();
-  request.subresource = "status";
-  request.patch_type = kube::PatchType::kMerge;
-  request.body = Value::object(
-      {{"metadata", Value::object({{"uid", pod.uid}})},
-       {"status", Value::object({{"nominatedNodeName", node.empty() ? Value() : Value(node)}})}});
+  kube::Request request = pod_status_patch(
+      pod.object, kube::PatchType::kMerge,
+      Value::object({{"nominatedNodeName", node.empty() ? Value() : Value(node)}}));
   client.call(std::move(request), [weak = weak_from_this(), key = pod.object.key(), uid = pod.uid,
                                    group = pod.group, node](const kube::Reply& reply) {
     auto self = weak.lock();

@@ -13,15 +13,13 @@
 #include "scheduler/guarded_client.h"
 #include "scheduler/model.h"
 #include "scheduler/object_sources.h"
+#include "scheduler/pod_requests.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/status_writer.h"
 #include "scheduler/verdict.h"
 #include "scheduler/volume_binder.h"
 
 namespace tessera::scheduler {
-
-inline constexpr base::Duration kBackOffFirst = base::seconds(1);
-inline constexpr base::Duration kBackOffMax = base::seconds(10);
 
 // What was said about a waiting pod.
 struct Telling {
@@ -88,7 +86,6 @@ struct Scheduler::State : std::enable_shared_from_this<Scheduler::State> {
   // Decided, and waiting for the Jobs of its pods to be told.
   struct Eviction {
     std::vector<EvictDecision> decisions;
-    std::vector<std::string> uids;
     size_t jobs = 0;
   };
   void evict(const std::vector<EvictDecision>& decisions);

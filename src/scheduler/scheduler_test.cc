@@ -16,16 +16,6 @@ using testing::node_object;
 using testing::pod_object;
 using testing::with;
 
-class LoopClock : public base::Clock {
- public:
-  explicit LoopClock(const base::ManualLoop& loop) : loop_(loop) {}
-  base::Time now() const override { return base::Time{1'767'225'600'000'000'000} + loop_.now(); }
-  base::Duration monotonic() const override { return loop_.now(); }
-
- private:
-  const base::ManualLoop& loop_;
-};
-
 bool is_bind(const kube::Request& request) {
   return request.subresource == "binding";
 }
@@ -51,7 +41,7 @@ class SchedulerTest : public ::testing::Test {
   }
 
   base::ManualLoop loop;
-  LoopClock clock{loop};
+  base::LoopClock clock{loop};
   testing::FakeApi api{loop};
   std::unique_ptr<Scheduler> scheduler;
 };

@@ -37,7 +37,9 @@ core::PodRequest translate_bound_pod(const kube::Pod& pod, core::Interner& names
 core::Placement placement_of(const kube::Object& pod, const NodeView& node, core::NodeId id,
                              const core::PodRequest& request);
 
-// The annotations that binding writes: tessera.dev/gpus, and for shares tessera.dev/share-milli and tessera.dev/share-gpus.
+// The annotations that binding writes: the GPUs, and for shares what is taken of how many.
+inline constexpr std::string_view kPlacementAnnotations[] = {
+    "tessera.dev/gpus", "tessera.dev/share-milli", "tessera.dev/share-gpus"};
 std::vector<std::pair<std::string, std::string>> binding_annotations(
     const core::Placement& placement, const NodeView& node, const core::PodRequest& request);
 

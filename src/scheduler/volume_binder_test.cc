@@ -18,16 +18,6 @@ using testing::pod_object;
 using testing::with;
 using testing::yaml;
 
-class LoopClock : public base::Clock {
- public:
-  explicit LoopClock(const base::ManualLoop& loop) : loop_(loop) {}
-  base::Time now() const override { return base::Time{1'767'225'600'000'000'000} + loop_.now(); }
-  base::Duration monotonic() const override { return loop_.now(); }
-
- private:
-  const base::ManualLoop& loop_;
-};
-
 class PodsWithClaims : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -74,7 +64,7 @@ class PodsWithClaims : public ::testing::Test {
   }
 
   base::ManualLoop loop;
-  LoopClock clock{loop};
+  base::LoopClock clock{loop};
   testing::FakeApi api{loop};
   std::unique_ptr<Scheduler> scheduler;
 };

@@ -6,19 +6,13 @@
 
 #include <algorithm>
 
+#include "kube/pod_phase.h"
+
 namespace tessera::scheduler {
 namespace {
 
 using json::Value;
 using kube::Object;
-
-constexpr std::string_view kBound[] = {"tessera.dev/gpus", "tessera.dev/share-milli",
-                                       "tessera.dev/share-gpus"};
-
-bool finished(const Object& pod) {
-  const std::string_view phase = pod.get("status", "phase").as_string();
-  return phase == "Succeeded" || phase == "Failed";
-}
 
 // A controller that makes another pod where one is gone; a daemon's does so on its own node alone.
 bool comes_back(const Object& pod) {
@@ -32,7 +26,7 @@ bool comes_back(const Object& pod) {
 WhatIfWorld::WhatIfWorld(const Snapshot& snapshot, const WhatIfOptions& options)
     : options_(options), model_(model_of(snapshot, options.model, options.now, &volumes_)) {
   for (const Object& object : snapshot.objects) {
-    if (object.kind() != "Pod" || finished(object)) continue;
+    if (object.kind() != "Pod" || kube::has_ended(object)) continue;
     pods_[object.key()] = object;
     // Time stands still, and it would never end.
     if (object.deleting()) remove(object.key());
@@ -79,7 +73,7 @@ void WhatIfWorld::evict(const std::string& key, std::string_view reason, std::st
   meta.set("uid", fmt::format("planned-again-{}", ++made_));
   meta.set("creationTimestamp", base::to_rfc3339(options_.now));
   meta.erase("deletionTimestamp");
-  for (const std::string_view key_of : kBound) meta.ref("annotations").erase(key_of);
+  for (const std::string_view key_of : kPlacementAnnotations) meta.ref("annotations").erase(key_of);
   next.ref("spec").erase("nodeName");
   next.set("status", Value::object({{"phase", "Pending"}}));
   put(Object(std::move(next)));

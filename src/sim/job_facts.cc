@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "kube/pod.h"
+#include "kube/pod_phase.h"
 #include "kube/pod_resources.h"
 #include "scheduler/model_reading.h"
 
@@ -196,8 +197,7 @@ void JobFacts::see_pod(const WatchEvent& event, Time now) {
   const PodFact before = pod;
   pod.object = event.object;
   pod.node = pod.object.get("spec", "nodeName").str();
-  const std::string_view phase = pod.object.get("status", "phase").as_string();
-  pod.finished = phase == "Succeeded" || phase == "Failed";
+  pod.finished = kube::has_ended(pod.object);
   pod.deleting = pod.object.deleting();
   if (fresh) pod.taken = taken_by(pod.object);
   const auto same = [&](const char* field) {
@@ -209,7 +209,8 @@ void JobFacts::see_pod(const WatchEvent& event, Time now) {
   const auto found = gangs_.find(pod.gang);
   if (found == gangs_.end()) return;
   GangFact& gang = found->second;
-  if (!before.finished && pod.finished && phase == "Succeeded") ++gang.succeeded;
+  if (!before.finished && pod.object.get("status", "phase").as_string() == "Succeeded")
+    ++gang.succeeded;
   if (!fresh && !before.finished && pod.finished) gang.gone.push_back(now);
   if (before.finished != pod.finished || before.deleting != pod.deleting || before.node != pod.node)
     touch(gang, now);

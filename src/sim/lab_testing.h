@@ -10,10 +10,10 @@
 #include "apiserver/api.h"
 #include "apiserver/controllers.h"
 #include "apiserver/local_client.h"
+#include "base/loop_clock.h"
 #include "json/yaml.h"
 #include "scheduler/scheduler.h"
 #include "sim/kubelet.h"
-#include "sim/loop_clock.h"
 #include "sim/provisioner.h"
 
 namespace tessera::sim {
@@ -154,7 +154,7 @@ class Lab {
   }
 
   base::ManualLoop loop_;
-  LoopClock clock_{loop_};
+  base::LoopClock clock_{loop_};
   std::unique_ptr<apiserver::Api> api_;
   std::unique_ptr<apiserver::LocalClient> client_;
   std::unique_ptr<apiserver::Controllers> controllers_;

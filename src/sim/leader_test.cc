@@ -12,9 +12,9 @@
 
 #include "apiserver/api.h"
 #include "apiserver/local_client.h"
+#include "base/loop_clock.h"
 #include "kube/lease.h"
 #include "sim/faulty_client.h"
-#include "sim/loop_clock.h"
 #include "sim/process_testing.h"
 
 namespace tessera::sim {
@@ -258,7 +258,7 @@ class Contest {
 
   base::Random random_;
   base::ManualLoop loop_;
-  LoopClock clock_{loop_};
+  base::LoopClock clock_{loop_};
   std::unique_ptr<apiserver::Api> api_;
   std::unique_ptr<apiserver::LocalClient> user_;
   std::vector<std::unique_ptr<Machine>> machines_;

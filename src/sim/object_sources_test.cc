@@ -8,8 +8,8 @@
 #include "apiserver/api.h"
 #include "apiserver/local_client.h"
 #include "base/file.h"
+#include "base/loop_clock.h"
 #include "json/yaml.h"
-#include "sim/loop_clock.h"
 #include "source_dir.h"
 
 namespace tessera::sim {
@@ -126,7 +126,7 @@ class ObjectSourcesTest : public ::testing::Test {
   }
 
   base::ManualLoop loop;
-  LoopClock clock{loop};
+  base::LoopClock clock{loop};
   std::unique_ptr<apiserver::Api> api;
   std::unique_ptr<apiserver::LocalClient> client;
   std::unique_ptr<scheduler::ObjectSources> sources;

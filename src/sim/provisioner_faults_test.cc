@@ -8,11 +8,11 @@
 #include "apiserver/api.h"
 #include "apiserver/controllers.h"
 #include "apiserver/local_client.h"
+#include "base/loop_clock.h"
 #include "json/yaml.h"
 #include "scheduler/scheduler.h"
 #include "sim/faulty_client.h"
 #include "sim/kubelet.h"
-#include "sim/loop_clock.h"
 #include "sim/provisioner.h"
 
 namespace tessera::sim {
@@ -86,7 +86,7 @@ class BadNetwork {
   }
 
   base::ManualLoop loop_;
-  LoopClock clock_{loop_};
+  base::LoopClock clock_{loop_};
   base::Random random_;
   NetworkFaults faults_;
   std::unique_ptr<apiserver::Api> api_;

@@ -14,13 +14,13 @@
 #include "apiserver/api.h"
 #include "apiserver/controllers.h"
 #include "apiserver/local_client.h"
+#include "base/loop_clock.h"
 #include "json/yaml.h"
 #include "kube/leader.h"
 #include "scheduler/scheduler.h"
 #include "sim/faulty_client.h"
 #include "sim/invariants.h"
 #include "sim/kubelet.h"
-#include "sim/loop_clock.h"
 #include "sim/process_testing.h"
 
 namespace tessera::sim {
@@ -267,7 +267,7 @@ class Cluster {
 
   base::Random random_;
   base::ManualLoop loop_;
-  LoopClock clock_{loop_};
+  base::LoopClock clock_{loop_};
   std::unique_ptr<apiserver::Api> api_;
   std::unique_ptr<apiserver::LocalClient> user_;
   std::unique_ptr<apiserver::LocalClient> others_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kube/pod_phase.h"
 #include "scheduler/model.h"
 
 namespace tessera::sim {
@@ -29,11 +30,6 @@ Value condition(const Object& object, std::string_view type) {
     if (one["type"].as_string() == type) return one;
   }
   return {};
-}
-
-bool finished(const Object& pod) {
-  const std::string_view phase = pod.get("status", "phase").as_string();
-  return phase == "Succeeded" || phase == "Failed";
 }
 
 bool bound(const Object& pod) {
@@ -64,7 +60,7 @@ base::Status check_pod(const Object& pod, Time now) {
     if (now - time_at(pod.metadata()["deletionTimestamp"]) <= kToGo) return {};
     return error(Code::kInternal, "pod {} is still terminating", pod.key());
   }
-  if (finished(pod)) return {};
+  if (kube::has_ended(pod)) return {};
   if (bound(pod)) {
     const bool started = pod.get("status", "phase").as_string() == "Running";
     if (started || now - time_at(scheduled["lastTransitionTime"]) <= kToStart) return {};
@@ -114,7 +110,7 @@ base::Status check_job(const Object& job, const RestView& view) {
   }
   for (const Object& pod : view.pods) {
     if (!owned_by(pod, job.uid())) continue;
-    if (!finished(pod)) return {};
+    if (!kube::has_ended(pod)) return {};
     if (view.now - time_at(condition(pod, "Ready")["lastTransitionTime"]) <= kJobBackOff) return {};
   }
   // Evicted pods leave nothing behind that would say since when the job backs off.
@@ -129,7 +125,7 @@ base::Status check_deployment(const Object& deployment, const RestView& view) {
   int64_t have = 0;
   for (const Object& pod : view.pods) {
     const bool mine = pod.label("app") == deployment.name() && pod.ns() == deployment.ns();
-    have += mine && !finished(pod) && !pod.deleting() ? 1 : 0;
+    have += mine && !kube::has_ended(pod) && !pod.deleting() ? 1 : 0;
   }
   const int64_t want = deployment.get("spec", "replicas").as_int();
   if (have == want) return {};

@@ -12,11 +12,11 @@
 #include "apiserver/controllers.h"
 #include "apiserver/local_client.h"
 #include "base/executor.h"
+#include "base/loop_clock.h"
 #include "base/random.h"
 #include "scheduler/scheduler.h"
 #include "sim/invariants.h"
 #include "sim/kubelet.h"
-#include "sim/loop_clock.h"
 #include "sim/queue_invariants.h"
 #include "sim/queue_workload.h"
 #include "sim/workload.h"
@@ -62,7 +62,7 @@ class World {
 
   WorldOptions options_;
   base::ManualLoop loop_;
-  LoopClock clock_;
+  base::LoopClock clock_;
   base::Random random_;
   NetworkFaults faults_;
   std::vector<std::string> node_names_;

@@ -301,15 +301,8 @@ void Engine::stays(MemberId id, base::Time now) {
   }
   Member& member = member_of(id);
   if (!member.pod.valid()) return;
-  Gang& gang = gang_of(member.gang);
   member.state = MemberState::kPlaced;
-  ++gang.placed;
-  ++gang.placed_of[static_cast<size_t>(member.spec.subgroup)];
-  if (gang.placed >= gang.spec.min_members) {
-    gang.ever_started = true;
-    gang.broken_since.reset();
-    broken_.erase(member.gang);
-  }
+  gain(id);
   relist(member.gang);
 }
 
@@ -326,6 +319,13 @@ void Engine::place(MemberId id, core::PodId pod, base::Time now, MemberState sta
   member.started = member.saved = now;
   charge(gang, member.charged, 1);
   --gang.waiting;
+  gain(id);
+}
+
+// Counts a member that has a place for its gang.
+void Engine::gain(MemberId id) {
+  const Member& member = member_of(id);
+  Gang& gang = gang_of(member.gang);
   ++gang.placed;
   ++gang.placed_of[static_cast<size_t>(member.spec.subgroup)];
   if (gang.placed >= gang.spec.min_members) {

@@ -212,6 +212,7 @@ class Engine {
   MemberId make_member(GangId gang, MemberSpec spec);
   // The member has this place in the model already.
   void place(MemberId id, core::PodId pod, base::Time now, MemberState state);
+  void gain(MemberId id);
   void lose(MemberId id, base::Time now);
   void vacate(MemberId id);
   void wait_again(MemberId id, base::Time now);
